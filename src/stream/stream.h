@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stream.h: what a stream can do for the core. One const table of operations per backend, one folder each.
+ * It must not know of messages, matching or MPI.
+ *
+ * A backend stream that the user made (a stmpi_host_stream_t, later a cudaStream_t) is attached once per
+ * MPIX_Stream; the attachment is a *port*. Queueing calls on one port come from one thread at a time
+ * (the core holds the stream's mutex); several ports of one backend stream may be used at once.
+ */
+#ifndef STMPI_STREAM_STREAM_H
+#define STMPI_STREAM_STREAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define STMPI_STREAM_ABI 1
+
+/* Capability bits. */
+enum {
+	/* After each doorbell write the stream itself calls hook->doorbell, and hook->poll while it waits. */
+	STMPI_STREAM_CAP_DRIVES_PROGRESS = 1u << 0,
+};
+
+/*
+ * What a stream with CAP_DRIVES_PROGRESS calls, from its own thread, holding no lock.
+ * Owned by the core; constant while any port lives.
+ */
+struct stmpi_stream_hook {
+	/* The doorbell word of the port with this arg has just been written. */
+	void (*doorbell)(void *arg);
+	/* Make progress on everything. Returns the number of events, 0 when nothing moved. */
+	int (*poll)(void);
+	/* Called at most every few milliseconds by a thread that waits: slow checks (watchdog, dead peers). */
+	void (*idle)(void);
+};
+
+enum stmpi_memop_kind {
+	STMPI_MEMOP_DOORBELL, /* store value to *addr, then hook->doorbell where the stream drives progress */
+	STMPI_MEMOP_WRITE,    /* store value to *addr; nobody is told */
+	STMPI_MEMOP_WAIT,     /* wait until (int64_t)(*addr - value) >= 0 */
+	STMPI_MEMOP_COPY,     /* copy `value` bytes from src to addr */
+};
+
+/* One entry of a batch: a 64-bit memory operation or a small copy, in stream order. */
+struct stmpi_memop {
+	enum stmpi_memop_kind kind;
+	void *addr;
+	uint64_t value;
+	const void *src; /* COPY only */
+};
+
+/* An attachment; the backend's own struct begins with it. */
+struct stmpi_stream_port {
+	const struct stmpi_stream_ops *ops;
+};
+
+struct stmpi_stream_ops {
+	uint32_t abi;   /* STMPI_STREAM_ABI */
+	uint32_t bytes; /* sizeof(struct stmpi_stream_ops) */
+	const char *name;      /* "host" */
+	const char *type_name; /* info value of `type`: "stmpi_host_stream_t" */
+	size_t handle_bytes;   /* size of the user's handle */
+	uint32_t caps;
+
+	/* 0 when usable here; else -STMPI_E with the reason in why. Any thread; may be slow. */
+	int (*probe)(char *why, size_t why_bytes);
+
+	/*
+	 * Attach the user's stream whose handle is *handle. The port keeps it usable after the user
+	 * destroyed it. hook_arg is passed to hook->doorbell.
+	 * -STMPI_EINVAL: not a live handle (text set); -STMPI_ENOMEM.
+	 */
+	int (*attach)(const void *handle, const struct stmpi_stream_hook *hook, void *hook_arg,
+		      struct stmpi_stream_port **port);
+
+	/* Give the port up; queued work still runs. No queueing call may come after. NULL is allowed. */
+	void (*detach)(struct stmpi_stream_port *port);
+
+	/* Queue n memory operations as one unit: all or (on error) none. -STMPI_ENOMEM. */
+	int (*batch)(struct stmpi_stream_port *port, const struct stmpi_memop *ops, int n);
+
+	/* 0: all queued work has ended; 1: not yet. */
+	int (*query)(struct stmpi_stream_port *port);
+};
+
+/* All backends of this build, NULL-terminated (src/stream/registry.c). */
+extern const struct stmpi_stream_ops *const stmpi_stream_backends[];
+
+/*
+ * Find the usable backend for an info `type`. -STMPI_EINVAL: no backend has that type, or
+ * STMPI_STREAM_BACKEND forbids it; -STMPI_ENODEV: it cannot be used here. The text names the type.
+ */
+int stmpi_stream_backend_find(const char *type_name, const struct stmpi_stream_ops **ops);
+
+#endif
