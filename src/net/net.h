@@ -5,7 +5,7 @@
  *
  * Threads: the engine calls post, poll and trigger functions while it holds its token, so a rail is
  * entered by one thread at a time, not always the same one. open, close, address, connect, reg and dereg
- * are called under the token too. Callbacks run inside post or poll, with the token held.
+ * are called under the token too. Callbacks run inside poll and idle only, with the token held; post runs none.
  * Hot: post and poll allocate nothing, take no lock and format nothing once a peer is connected.
  */
 #ifndef STMPI_NET_NET_H

@@ -61,6 +61,9 @@ static const struct stmpi_param_desc table[STMPI_PARAM_COUNT] = {
 					  "error and are listed; 0: never"},
 	[STMPI_PARAM_STATS] = {"STMPI_STATS", CHOICE(on_off), .fallback = "off",
 			       .help = "print counters at MPI_Finalize"},
+	[STMPI_PARAM_DUMP_SIGNAL] = {"STMPI_DUMP_SIGNAL", INT(0, 64), .fallback = "0",
+				     .help = "number of a signal that makes the library list its pending "
+					     "operations on stderr; 0: none"},
 };
 
 /* Written once under `once` (or by stmpi_params_reload, which only tests call), read by all. */

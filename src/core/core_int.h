@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * core_int.h: the core's own structures. For files of src/core only.
+ *
+ * The engine's token (progress.c) guards everything here that does not say otherwise.
+ */
+#ifndef STMPI_CORE_CORE_INT_H
+#define STMPI_CORE_CORE_INT_H
+
+#include <pthread.h>
+#include <uthash.h>
+
+#include "core/core.h"
+#include "core/match.h"
+#include "net/net.h"
+#include "net/trigger.h"
+#include "stream/stream.h"
+#include "util/compiler.h"
+
+/* ---- peers ---- */
+
+/* A packet that carries no user data and found no room; sent from poll. */
+struct stmpi_ctrl {
+	struct stmpi_net_work net;
+	struct stmpi_ctrl *next;
+};
+
+/* A peer process. Made at the first communicator with it, lives until the engine ends. */
+struct stmpi_proc {
+	uint64_t uid;
+	struct stmpi_rail *rail;
+	struct stmpi_net_peer *peer;
+	size_t eager_max; /* largest payload sent at once */
+	int error;        /* positive STMPI_E code once it is dead */
+	uint32_t credits; /* eager packets that may still be sent before it must have received some */
+	uint32_t owed;    /* its eager packets that were received here since it was last told */
+	struct stmpi_op *sendq, *sendq_tail; /* started sends that found no room, in order */
+	struct stmpi_ctrl *ctrlq;            /* the same for control packets (utlist LL) */
+	struct stmpi_proc *busy_next;        /* in engine.busy while a queue is not empty */
+	int is_busy;
+	UT_hash_handle hh; /* by uid */
+};
+
+/* ---- operations ---- */
+
+enum stmpi_op_state {
+	STMPI_STATE_FREE,
+	STMPI_STATE_QUEUED,  /* enqueued; the stream has not reached it */
+	STMPI_STATE_SENDQ,   /* send: no room yet */
+	STMPI_STATE_POSTED,  /* receive: no message yet */
+	STMPI_STATE_RTS,     /* send: announced, the peer will read it and write the word */
+	STMPI_STATE_ACK,     /* send: sent, the peer will write the word when it has matched */
+	STMPI_STATE_SENDING, /* send: the rail still holds the buffer */
+	STMPI_STATE_READING, /* receive: matched, data is being read */
+	STMPI_STATE_DONE,
+};
+
+enum {
+	STMPI_OP_F_STATUS = 1u << 0, /* a status image is, or may be, wanted */
+	STMPI_OP_F_ORPHAN = 1u << 1, /* its owner gave it up: free it when it has ended */
+};
+
+/* Payload of a ready-to-send packet. */
+struct stmpi_rts {
+	uint64_t addr, bytes, key;
+};
+
+/* Operations of one owner. Taken under the owner's lock, given back under the token. */
+struct stmpi_op_pool {
+	struct stmpi_op *local;             /* owner's lock */
+	struct stmpi_op *_Atomic returned;  /* a stack: pushed under the token, emptied by the owner */
+	struct stmpi_op_chunk *_Atomic chunks; /* all memory, newest first; pushed by the owner, read by all */
+	_Atomic uint64_t taken;             /* written by the owner only */
+	_Atomic uint64_t given;             /* written under the token only */
+};
+
+struct stmpi_op {
+	struct stmpi_work start;  /* queued on the stream's trigger */
+	struct stmpi_work retire; /* the same, behind the wait */
+	uint64_t *word;           /* completion word: has reached gen when the operation has ended */
+	uint64_t gen;
+	struct stmpi_comm *comm;     /* a reference */
+	struct stmpi_stream *stream; /* borrowed from comm; NULL when started by an ordinary call */
+	struct stmpi_proc *proc;     /* the peer; NULL for a null operation or a wildcard not yet matched */
+	void *buf;
+	uint64_t bytes;
+	int32_t peer;
+	int32_t tag;
+	uint32_t word_index;
+	uint8_t kind;              /* enum stmpi_op_kind */
+	_Atomic uint8_t state;     /* written by the owner until queued, then under the token; dumps read it */
+	uint8_t flags;             /* STMPI_OP_F_*: set by the owner before it is queued, ORPHAN under the token */
+	_Atomic uint8_t untold;    /* waited for without a status: an error must stick to the stream */
+	uint32_t started_tick;     /* engine tick at the start */
+	struct stmpi_result result; /* complete before the word is released */
+	unsigned char image[STMPI_STATUS_BYTES]; /* the same, formatted */
+	uint64_t user;
+	struct stmpi_net_mr *mr; /* rendezvous: registration of buf */
+	struct stmpi_op_pool *pool;
+	struct stmpi_op *next; /* sendq, pool, orphans or read queue: in one of them at most */
+	union {
+		struct stmpi_match_recv match; /* receive, until matched */
+		struct {
+			struct stmpi_net_work net;
+			struct stmpi_rts rts; /* send: payload of the announcement */
+			uint64_t peer_cookie; /* receive: the sender's word */
+		};
+	};
+};
+
+#define STMPI_OP_CHUNK 64u
+
+struct stmpi_op_chunk {
+	struct stmpi_op_chunk *next;
+	struct stmpi_op ops[STMPI_OP_CHUNK];
+};
+
+/* ---- communicators and streams ---- */
+
+struct stmpi_comm {
+	_Atomic uint32_t refs; /* the owner's, and one per operation */
+	uint32_t ctx;
+	int rank;
+	int ranks;
+	struct stmpi_stream *stream; /* a reference, or NULL */
+	struct stmpi_proc *procs[];  /* by rank */
+};
+
+/*
+ * Type-stable: a stream's memory is reused, never freed before the engine ends, because a worker may
+ * still be inside the doorbell call of a stream whose last operation another thread has retired.
+ */
+struct stmpi_stream {
+	pthread_mutex_t mutex; /* guards ticket, pool and the order of queueing; taken before the token, never after */
+	_Atomic uint32_t refs;
+	const struct stmpi_stream_ops *ops; /* NULL: a general stream */
+	struct stmpi_stream_port *port;
+	uint64_t *doorbell;        /* written by the stream, read under the token */
+	_Atomic uint64_t ticket;   /* thresholds given out; written under the mutex */
+	struct stmpi_trigger *trigger;
+	struct stmpi_op_pool pool; /* owner's lock: mutex */
+	_Atomic int error;         /* sticky: first failure nobody was told of */
+	_Atomic int is_open;       /* 1 while the engine must look at the doorbell */
+	uint32_t id;               /* for people */
+	struct stmpi_stream *next; /* all streams ever made; constant */
+};
+
+/* The newest ticket; the mutex's holder is its only writer, so it needs no order. */
+static inline uint64_t stmpi_stream_ticket(struct stmpi_stream *s)
+{
+	return atomic_load_explicit(&s->ticket, memory_order_relaxed);
+}
+
+/* ---- engine ---- */
+
+struct stmpi_stats {
+	uint64_t eager, rendezvous, received, unexpected, unexpected_now, unexpected_max;
+	uint64_t no_room, no_credit, credit_packets, retired, truncated, failed;
+};
+
+struct stmpi_engine {
+	/* The token: 0 free, 1 held, 2 held and another thread asks the holder to look again. */
+	STMPI_CACHE_ALIGNED _Atomic uint32_t token;
+
+	/* Under the token. */
+	STMPI_CACHE_ALIGNED struct stmpi_rail *shm;
+	struct stmpi_rail *ofi;
+	struct stmpi_proc *busy; /* peers with queues */
+	struct stmpi_op *reads, *reads_tail; /* receives whose READ found no room */
+	struct stmpi_op *orphans;            /* given-up sends that end by a peer's write */
+	const struct stmpi_trigger_ops *trigger_ops;
+	struct stmpi_proc *procs; /* uthash by uid */
+	struct stmpi_flags flags; /* also under flags_mutex, for pools of streams */
+	struct stmpi_op_pool pool; /* ordinary operations; owner's lock: the token */
+	struct stmpi_stats stats;
+	_Atomic uint64_t polls; /* rounds made; written under the token, read by the progress thread */
+	uint32_t dumps_asked; /* dump requests answered */
+	struct stmpi_match match;
+
+	/* Constant after init. */
+	struct stmpi_engine_attr attr;
+	struct stmpi_net_upcalls upcalls;
+	uint64_t uid;
+	uint64_t node;
+	uint32_t credits; /* per peer */
+	uint32_t watchdog_ticks; /* 0: none */
+	int forces_ofi;
+	int forces_shm;
+	unsigned char image_send[STMPI_STATUS_BYTES]; /* status of a send that went well */
+
+	/* Any thread. */
+	_Atomic int is_up;
+	_Atomic uint32_t tick; /* 10 ms units since init; moved by whoever looks at the clock */
+	_Atomic uint32_t next_ctx;
+	struct stmpi_stream *_Atomic streams; /* list through next, newest first */
+	pthread_mutex_t mutex; /* contexts, stream reuse, flags; innermost lock */
+	unsigned char *ctx_used; /* mutex: a bit per context id */
+	uint32_t ctx_bits;
+	uint64_t start_ns;
+
+	/* Progress thread. */
+	pthread_t thread;
+	int has_thread;
+	_Atomic int stop;
+	uint32_t watch_tick; /* token: when the watchdog last looked */
+};
+
+extern struct stmpi_engine stmpi_engine;
+
+/* progress.c: the token and everything that waits */
+int stmpi_token_try(void);
+void stmpi_token_lock(void);
+void stmpi_token_release(void);
+int stmpi_progress_poll_locked(void);
+int stmpi_progress_start(void);
+void stmpi_progress_stop(void);
+extern const struct stmpi_stream_hook stmpi_progress_hook;
+
+/* proc.c: peers */
+int stmpi_proc_get(const void *address, struct stmpi_proc **proc);
+void stmpi_proc_failed(void *arg, void *user, int error);
+void stmpi_proc_free_all(void);
+
+/* op.c: pools and completion; all but _alloc under the token */
+struct stmpi_op *stmpi_op_alloc(struct stmpi_op_pool *pool);
+void stmpi_op_release(struct stmpi_op *op);
+void stmpi_op_complete(struct stmpi_op *op, int error);
+void stmpi_op_pool_fini(struct stmpi_op_pool *pool);
+void stmpi_op_scan_orphans(void);
+/* Call fn for every operation in use; it may end the operation. Under the token. */
+void stmpi_op_for_each(void (*fn)(struct stmpi_op *op, void *arg), void *arg);
+
+/* proto.c: protocols; all under the token */
+void stmpi_proto_start(struct stmpi_op *op);
+void stmpi_proto_packet(void *arg, void *user, const struct stmpi_net_hdr *hdr, const void *payload,
+			size_t bytes);
+int stmpi_proto_push(void);
+void stmpi_proto_abandon(struct stmpi_op *op, int error);
+void stmpi_proto_fini(void);
+
+/* dump.c */
+int stmpi_dump_install(void);
+uint32_t stmpi_dump_requests(void);
+void stmpi_dump_stats(FILE *out);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* proc.c: processes: their addresses, which rail leads to them, what happens when they die. Cold. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/core_int.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/params.h"
+
+#define E (&stmpi_engine)
+
+#define ADDRESS_MAGIC 0x53544d50u
+
+/* What ranks exchange. Same build on all ranks; magic and version tell when not. */
+struct address {
+	uint32_t magic;
+	uint32_t version;
+	int32_t error; /* 0 or a positive STMPI_E code: this rank could not start */
+	uint32_t has_net;
+	uint64_t uid;
+	uint64_t node;
+	uint32_t shm_bytes;
+	uint32_t net_bytes;
+	char text[176];     /* the reason for error */
+	char settings[296]; /* parameters that must be equal on all ranks */
+	unsigned char shm[STMPI_NET_ADDR_BYTES];
+	unsigned char net[STMPI_NET_ADDR_BYTES];
+};
+
+_Static_assert(sizeof(struct address) <= STMPI_ADDRESS_BYTES, "address does not fit");
+
+static int open_net(void)
+{
+	struct stmpi_net_attr attr = {&E->upcalls, &E->flags, E->uid};
+	int ret = 0;
+
+	stmpi_token_lock();
+	if (E->ofi == NULL)
+		ret = stmpi_net_ofi_ops.open(&attr, &E->ofi);
+	stmpi_token_release();
+	return ret;
+}
+
+static int rail_address(struct stmpi_rail *rail, unsigned char *buf, uint32_t *bytes)
+{
+	size_t n = STMPI_NET_ADDR_BYTES;
+	int ret;
+
+	stmpi_token_lock();
+	ret = rail->ops->address(rail, buf, &n);
+	stmpi_token_release();
+	*bytes = (uint32_t)n;
+	return ret;
+}
+
+void stmpi_engine_address(void *address, int init_error, int with_net)
+{
+	struct address a;
+	int ret = init_error;
+
+	memset(&a, 0, sizeof(a));
+	a.magic = ADDRESS_MAGIC;
+	a.version = STMPI_NET_ABI;
+	stmpi_params_shared_text(a.settings, sizeof(a.settings));
+	if (ret == 0) {
+		a.uid = E->uid;
+		a.node = E->node;
+		if (E->shm != NULL)
+			ret = rail_address(E->shm, a.shm, &a.shm_bytes);
+	}
+	if (ret == 0 && with_net) {
+		ret = open_net();
+		if (ret == 0)
+			ret = rail_address(E->ofi, a.net, &a.net_bytes);
+		a.has_net = ret == 0;
+	}
+	if (ret != 0) {
+		a.error = -ret;
+		snprintf(a.text, sizeof(a.text), "%s", stmpi_error_text());
+	}
+	memset(address, 0, STMPI_ADDRESS_BYTES);
+	memcpy(address, &a, sizeof(a));
+}
+
+static const struct address *nth(const void *addresses, int rank)
+{
+	return (const void *)((const char *)addresses + (size_t)rank * STMPI_ADDRESS_BYTES);
+}
+
+/* Name the first parameter whose "NAME=value" differs between two settings texts. */
+static int disagree(int rank, const char *mine, const char *theirs)
+{
+	char a[296], b[296], *save_a, *save_b, *x, *y;
+
+	snprintf(a, sizeof(a), "%s", mine);
+	snprintf(b, sizeof(b), "%s", theirs);
+	x = strtok_r(a, " ", &save_a);
+	y = strtok_r(b, " ", &save_b);
+	while (x != NULL && y != NULL && strcmp(x, y) == 0) {
+		x = strtok_r(NULL, " ", &save_a);
+		y = strtok_r(NULL, " ", &save_b);
+	}
+	return stmpi_error_set(STMPI_ECONFIG, "ranks disagree: rank 0 has %s, rank %d has %s",
+			       x ? x : "nothing", rank, y ? y : "nothing");
+}
+
+int stmpi_engine_check(const void *addresses, int ranks, int *need_net)
+{
+	const struct address *first = nth(addresses, 0);
+	int is_apart = 0, lacks_net = 0;
+
+	for (int r = 0; r < ranks; r++) {
+		const struct address *a = nth(addresses, r);
+
+		if (a->magic != ADDRESS_MAGIC || a->version != first->version)
+			return stmpi_error_set(STMPI_ECONFIG,
+					       "rank %d runs another version of stmpi than rank 0", r);
+		if (a->error != 0)
+			return stmpi_error_set(a->error, "rank %d: %s", r, a->text);
+		if (strcmp(a->settings, first->settings) != 0)
+			return disagree(r, first->settings, a->settings);
+		is_apart |= a->node != first->node;
+		lacks_net |= !a->has_net;
+	}
+	if (is_apart && E->forces_shm)
+		return stmpi_error_set(STMPI_ECONFIG, "STMPI_NET_BACKEND=shm: the ranks are on more than one node");
+	*need_net = (is_apart || E->forces_ofi) && lacks_net;
+	return 0;
+}
+
+/* Find or make the process behind an address. Under the token. */
+int stmpi_proc_get(const void *address, struct stmpi_proc **proc)
+{
+	const struct address *a = address;
+	struct stmpi_proc *p;
+	int ret;
+
+	HASH_FIND(hh, E->procs, &a->uid, sizeof(a->uid), p);
+	if (p != NULL) {
+		*proc = p;
+		return 0;
+	}
+	p = calloc(1, sizeof(*p));
+	if (p == NULL)
+		return stmpi_error_set(STMPI_ENOMEM, "no memory for a peer");
+	p->uid = a->uid;
+	p->credits = E->credits;
+	if (E->forces_ofi || a->node != E->node) {
+		p->rail = E->ofi;
+		ret = p->rail->ops->connect(p->rail, a->net, a->net_bytes, p, &p->peer);
+	} else {
+		p->rail = E->shm;
+		ret = p->rail->ops->connect(p->rail, a->shm, a->shm_bytes, p, &p->peer);
+	}
+	if (ret != 0) {
+		free(p);
+		return ret;
+	}
+	p->eager_max = p->rail->eager_best < p->rail->eager_max ? p->rail->eager_best : p->rail->eager_max;
+	if (stmpi_param_int(STMPI_PARAM_EAGER_MAX) >= 0) {
+		p->eager_max = (size_t)stmpi_param_int(STMPI_PARAM_EAGER_MAX);
+		if (p->eager_max > p->rail->eager_max)
+			p->eager_max = p->rail->eager_max;
+	}
+	HASH_ADD(hh, E->procs, uid, sizeof(p->uid), p);
+	*proc = p;
+	return 0;
+}
+
+static void fail_one(struct stmpi_op *op, void *arg)
+{
+	if (op->proc == arg)
+		stmpi_proto_abandon(op, STMPI_EPEER);
+}
+
+/* Upcall of a rail: the peer is dead. Its works have ended; end the operations that wait for it. */
+void stmpi_proc_failed(void *arg, void *user, int error)
+{
+	struct stmpi_proc *p = user;
+
+	(void)arg;
+	if (p->error != 0)
+		return;
+	p->error = error < 0 ? -error : STMPI_EPEER;
+	stmpi_log(STMPI_LOG_WARN, "a peer process is gone (%s): operations with it end with an error",
+		  stmpi_strerror(p->error));
+	stmpi_op_for_each(fail_one, p);
+}
+
+void stmpi_proc_free_all(void)
+{
+	struct stmpi_proc *p, *next;
+	struct stmpi_ctrl *c, *c_next;
+
+	HASH_ITER(hh, E->procs, p, next) {
+		for (c = p->ctrlq; c != NULL; c = c_next) {
+			c_next = c->next;
+			free(c);
+		}
+		HASH_DEL(E->procs, p);
+		free(p);
+	}
+}

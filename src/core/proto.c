@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * proto.c: how messages travel. Everything here runs under the token. Hot.
+ *
+ * eager:      [EAGER header, data] ->                 the send ends when the rail has the data
+ * synchronous:[EAGER header, data, cookie] -> match,  <- the receiver writes the sender's word
+ * rendezvous: [RTS header, address] -> match, READ,   <- the receiver writes the sender's word
+ *
+ * Credits: a sender may have `credits` eager packets at a peer that no receive has taken; the receiver gives
+ * them back in the header of its next packet, or in one of its own when half are due. Without a credit a
+ * message is announced (RTS) instead, so matching goes on and the data waits at the sender.
+ * A cookie names the sender's completion word and the value to write: index in the low 24 bits, value above.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "core/core_int.h"
+#include "util/error.h"
+
+#define E (&stmpi_engine)
+
+enum packet_kind {
+	PACKET_EAGER = 1, /* data; cookie is not 0: tell the sender when it has matched */
+	PACKET_RTS,       /* struct stmpi_rts; cookie: the sender's word */
+	PACKET_NACK,      /* rendezvous failed; cookie: the sender's word */
+	PACKET_CREDIT,    /* nothing but credits */
+};
+
+/* A message without a receive; eager data follows the struct. */
+struct message {
+	struct stmpi_match_msg match;
+	struct stmpi_proc *proc;
+	uint64_t cookie;
+	uint64_t bytes; /* of the message */
+	uint8_t kind;   /* PACKET_EAGER or PACKET_RTS */
+	struct message *next; /* in the pool of small ones */
+	struct stmpi_rts rts;
+	unsigned char data[];
+};
+
+/* Messages of up to this many data bytes come from a pool. Under the token. */
+#define SMALL_BYTES 128u
+static struct message *small_pool;
+
+/* ---- headers ---- */
+
+static inline struct stmpi_net_hdr pack(enum packet_kind kind, struct stmpi_proc *proc, uint32_t ctx,
+					int32_t source, int32_t tag, uint64_t cookie)
+{
+	struct stmpi_net_hdr h;
+
+	h.w[0] = (uint64_t)kind | (uint64_t)proc->owed << 16 | (uint64_t)ctx << 32;
+	h.w[1] = (uint32_t)source | (uint64_t)(uint32_t)tag << 32;
+	h.w[2] = cookie;
+	return h;
+}
+
+static inline uint64_t cookie_of(const struct stmpi_op *op)
+{
+	return op->word_index | op->gen << 24;
+}
+
+/* ---- control packets and word writes, which must not be lost for want of room ---- */
+
+static void mark_busy(struct stmpi_proc *p)
+{
+	if (p->is_busy)
+		return;
+	p->is_busy = 1;
+	p->busy_next = E->busy;
+	E->busy = p;
+}
+
+/* Control works not in use. Under the token. */
+static struct stmpi_ctrl *ctrl_pool;
+
+static struct stmpi_ctrl *ctrl_alloc(void)
+{
+	struct stmpi_ctrl *c = ctrl_pool;
+
+	if (stmpi_unlikely(c == NULL))
+		return malloc(sizeof(*c));
+	ctrl_pool = c->next;
+	return c;
+}
+
+static void ctrl_free(struct stmpi_ctrl *c)
+{
+	c->next = ctrl_pool;
+	ctrl_pool = c;
+}
+
+static void ctrl_done(struct stmpi_work *work, int status)
+{
+	(void)status; /* a dead peer is reported by peer_failed */
+	ctrl_free(stmpi_container_of(work, struct stmpi_ctrl, net.work));
+}
+
+static int post_ctrl(struct stmpi_proc *p, struct stmpi_net_work *w)
+{
+	int ret;
+
+	if (w->work.kind == STMPI_WORK_SEND) { /* credits go with the last moment's count */
+		w->hdr.w[0] &= ~(UINT64_C(0xffff) << 16);
+		w->hdr.w[0] |= (uint64_t)p->owed << 16;
+	}
+	ret = p->rail->ops->post(p->rail, w);
+	if (ret >= 0 && w->work.kind == STMPI_WORK_SEND)
+		p->owed = 0;
+	return ret;
+}
+
+/* Post a control work now, or keep it until there is room. */
+static void send_ctrl(struct stmpi_proc *p, struct stmpi_ctrl *c)
+{
+	int ret = -STMPI_EAGAIN;
+
+	c->net.rail = p->rail;
+	c->net.peer = p->peer;
+	c->net.work.fn = ctrl_done;
+	c->next = NULL;
+	if (stmpi_likely(p->ctrlq == NULL))
+		ret = post_ctrl(p, &c->net);
+	if (ret == -STMPI_EAGAIN) {
+		LL_APPEND(p->ctrlq, c);
+		mark_busy(p);
+	} else if (ret <= 0) {
+		ctrl_free(c); /* ended; an error means a dead peer, which is reported by itself */
+	}
+}
+
+/* A control work for p, or NULL: p is dead, or memory is out and p therefore lost. */
+static struct stmpi_ctrl *ctrl_for(struct stmpi_proc *p, enum stmpi_work_kind kind)
+{
+	struct stmpi_ctrl *c;
+
+	if (stmpi_unlikely(p->error != 0))
+		return NULL;
+	c = ctrl_alloc();
+	if (stmpi_unlikely(c == NULL)) {
+		stmpi_proc_failed(NULL, p, -STMPI_ENOMEM);
+		return NULL;
+	}
+	c->net.work.kind = kind;
+	return c;
+}
+
+static void write_word(struct stmpi_proc *p, uint64_t cookie)
+{
+	struct stmpi_ctrl *c = ctrl_for(p, STMPI_WORK_FLAG);
+
+	if (c == NULL)
+		return;
+	c->net.flag_index = (uint32_t)(cookie & (STMPI_FLAGS_MAX - 1));
+	c->net.value = cookie >> 24;
+	send_ctrl(p, c);
+}
+
+static void send_empty(struct stmpi_proc *p, enum packet_kind kind, uint64_t cookie)
+{
+	struct stmpi_ctrl *c = ctrl_for(p, STMPI_WORK_SEND);
+
+	if (c == NULL)
+		return;
+	c->net.src = NULL;
+	c->net.bytes = 0;
+	c->net.hdr = pack(kind, p, 0, 0, 0, cookie);
+	send_ctrl(p, c);
+}
+
+/* An eager packet of p was received: its credit is due. */
+static inline void owe(struct stmpi_proc *p)
+{
+	p->owed++;
+	/* One at a time: while it waits for room, later ones would say the same. */
+	if (stmpi_unlikely(p->owed > E->credits / 2 && p->ctrlq == NULL)) {
+		E->stats.credit_packets++;
+		send_empty(p, PACKET_CREDIT, 0);
+	}
+}
+
+/* ---- sends ---- */
+
+static void send_done(struct stmpi_work *work, int status)
+{
+	struct stmpi_op *op = stmpi_container_of(work, struct stmpi_op, net.work);
+
+	if (status != 0)
+		stmpi_op_complete(op, -status);
+	else if (op->kind == STMPI_OP_SEND)
+		stmpi_op_complete(op, 0);
+	else
+		atomic_store_explicit(&op->state, STMPI_STATE_ACK, memory_order_relaxed);
+}
+
+static void set_state(struct stmpi_op *op, enum stmpi_op_state state)
+{
+	atomic_store_explicit(&op->state, (uint8_t)state, memory_order_relaxed); /* for dumps */
+}
+
+/* Post an eager packet. 0 and 1 as post; negative: nothing happened. */
+static int send_eager(struct stmpi_op *op, struct stmpi_proc *p)
+{
+	int is_sync = op->kind == STMPI_OP_SSEND;
+	struct stmpi_net_work *w = &op->net;
+	int ret;
+
+	w->work.kind = STMPI_WORK_SEND;
+	w->work.fn = send_done;
+	w->rail = p->rail;
+	w->peer = p->peer;
+	w->src = op->buf;
+	w->bytes = op->bytes;
+	w->hdr = pack(PACKET_EAGER, p, op->comm->ctx, op->comm->rank, op->tag,
+		      is_sync ? cookie_of(op) : 0);
+	/* The peer may answer before post returns; the state must not overwrite what that did. */
+	set_state(op, is_sync ? STMPI_STATE_ACK : STMPI_STATE_SENDING);
+	ret = p->rail->ops->post(p->rail, w);
+	if (stmpi_unlikely(ret < 0))
+		return ret;
+	p->owed = 0;
+	p->credits--;
+	E->stats.eager++;
+	if (stmpi_likely(ret == 0) && !is_sync)
+		stmpi_op_complete(op, 0);
+	else if (ret == 1)
+		set_state(op, STMPI_STATE_SENDING);
+	return ret;
+}
+
+static void rts_done(struct stmpi_work *work, int status)
+{
+	struct stmpi_op *op = stmpi_container_of(work, struct stmpi_op, net.work);
+
+	if (status != 0)
+		stmpi_op_complete(op, -status);
+}
+
+static int send_rts(struct stmpi_op *op, struct stmpi_proc *p)
+{
+	struct stmpi_net_work *w = &op->net;
+	int ret;
+
+	if (op->mr == NULL && op->bytes > 0) {
+		ret = p->rail->ops->reg(p->rail, op->buf, op->bytes, &op->mr);
+		if (ret != 0)
+			return ret;
+	}
+	op->rts.bytes = op->bytes;
+	op->rts.addr = op->mr != NULL ? op->mr->addr : 0;
+	op->rts.key = op->mr != NULL ? op->mr->key : 0;
+	w->work.kind = STMPI_WORK_SEND;
+	w->work.fn = rts_done;
+	w->rail = p->rail;
+	w->peer = p->peer;
+	w->src = &op->rts;
+	w->bytes = sizeof(op->rts);
+	w->hdr = pack(PACKET_RTS, p, op->comm->ctx, op->comm->rank, op->tag, cookie_of(op));
+	set_state(op, STMPI_STATE_RTS);
+	ret = p->rail->ops->post(p->rail, w);
+	if (ret < 0)
+		return ret;
+	p->owed = 0;
+	E->stats.rendezvous++;
+	return ret;
+}
+
+/* Start a send; -STMPI_EAGAIN when the rail has no room. Other failures have ended it. */
+static int try_send(struct stmpi_op *op)
+{
+	struct stmpi_proc *p = op->proc;
+	int ret;
+
+	if (stmpi_likely(op->bytes <= p->eager_max && p->credits > 0)) {
+		ret = send_eager(op, p);
+	} else {
+		if (op->bytes <= p->eager_max)
+			E->stats.no_credit++;
+		ret = send_rts(op, p);
+	}
+	if (stmpi_unlikely(ret < 0 && ret != -STMPI_EAGAIN))
+		stmpi_op_complete(op, -ret);
+	return ret;
+}
+
+static void start_send(struct stmpi_op *op)
+{
+	struct stmpi_proc *p = op->proc;
+
+	if (stmpi_unlikely(p->error != 0)) {
+		stmpi_op_complete(op, p->error);
+		return;
+	}
+	if (stmpi_likely(p->sendq == NULL) && try_send(op) != -STMPI_EAGAIN)
+		return;
+	E->stats.no_room++;
+	set_state(op, STMPI_STATE_SENDQ);
+	op->next = NULL;
+	if (p->sendq == NULL)
+		p->sendq = op;
+	else
+		p->sendq_tail->next = op;
+	p->sendq_tail = op;
+	mark_busy(p);
+}
+
+/* ---- receives ---- */
+
+/* Take over who sent what, how much, and whether it fits. Returns the bytes to deliver. */
+static inline uint64_t set_result(struct stmpi_op *op, int32_t source, int32_t tag, uint64_t bytes)
+{
+	op->result.source = source;
+	op->result.tag = tag;
+	op->result.error = 0;
+	if (stmpi_unlikely(bytes > op->bytes)) {
+		op->result.error = STMPI_ETRUNCATE;
+		E->stats.truncated++;
+		bytes = op->bytes;
+	}
+	op->result.bytes = bytes;
+	E->stats.received++;
+	return bytes;
+}
+
+static inline void recv_eager(struct stmpi_op *op, struct stmpi_proc *p, int32_t source, int32_t tag,
+			      uint64_t cookie, const void *data, uint64_t bytes)
+{
+	uint64_t n = set_result(op, source, tag, bytes);
+
+	if (n > 0)
+		memcpy(op->buf, data, n);
+	op->proc = p;
+	stmpi_op_complete(op, 0);
+	owe(p);
+	if (stmpi_unlikely(cookie != 0))
+		write_word(p, cookie);
+}
+
+static void read_done(struct stmpi_work *work, int status)
+{
+	struct stmpi_op *op = stmpi_container_of(work, struct stmpi_op, net.work);
+	struct stmpi_proc *p = op->proc;
+	uint64_t cookie = op->peer_cookie;
+
+	if (op->mr != NULL)
+		p->rail->ops->dereg(p->rail, op->mr);
+	op->mr = NULL;
+	stmpi_op_complete(op, status != 0 ? -status : 0);
+	if (status == 0)
+		write_word(p, cookie);
+	else
+		send_empty(p, PACKET_NACK, cookie);
+}
+
+static void post_read(struct stmpi_op *op)
+{
+	int ret = op->proc->rail->ops->post(op->proc->rail, &op->net);
+
+	if (ret == -STMPI_EAGAIN) {
+		op->next = NULL;
+		if (E->reads == NULL)
+			E->reads = op;
+		else
+			E->reads_tail->next = op;
+		E->reads_tail = op;
+	} else if (ret <= 0) {
+		read_done(&op->net.work, ret);
+	}
+}
+
+static void recv_rts(struct stmpi_op *op, struct stmpi_proc *p, int32_t source, int32_t tag,
+		     uint64_t cookie, const struct stmpi_rts *rts)
+{
+	uint64_t n = set_result(op, source, tag, rts->bytes);
+	struct stmpi_net_work *w = &op->net;
+	int ret = 0;
+
+	op->proc = p;
+	op->peer_cookie = cookie;
+	set_state(op, STMPI_STATE_READING);
+	if (n > 0)
+		ret = p->rail->ops->reg(p->rail, op->buf, n, &op->mr);
+	if (n == 0 || ret != 0) {
+		read_done(&w->work, ret);
+		return;
+	}
+	w->work.kind = STMPI_WORK_READ;
+	w->work.fn = read_done;
+	w->rail = p->rail;
+	w->peer = p->peer;
+	w->dst = op->buf;
+	w->bytes = n;
+	w->mr = op->mr;
+	w->remote_addr = rts->addr;
+	w->remote_key = rts->key;
+	if (E->reads != NULL) { /* keep their order */
+		op->next = NULL;
+		E->reads_tail->next = op;
+		E->reads_tail = op;
+	} else {
+		post_read(op);
+	}
+}
+
+static struct message *message_alloc(uint64_t data_bytes)
+{
+	struct message *m;
+
+	if (data_bytes > SMALL_BYTES)
+		return malloc(sizeof(*m) + data_bytes);
+	m = small_pool;
+	if (m != NULL) {
+		small_pool = m->next;
+		return m;
+	}
+	return malloc(sizeof(*m) + SMALL_BYTES);
+}
+
+static void message_free(struct message *m)
+{
+	if (m->kind == PACKET_EAGER && m->bytes > SMALL_BYTES) {
+		free(m);
+		return;
+	}
+	m->next = small_pool;
+	small_pool = m;
+}
+
+static void start_recv(struct stmpi_op *op)
+{
+	struct stmpi_match_msg *found;
+	struct message *m;
+
+	found = stmpi_match_find(&E->match, op->comm->ctx, op->peer, op->tag);
+	if (found == NULL) {
+		if (stmpi_unlikely(op->proc != NULL && op->proc->error != 0)) {
+			stmpi_op_complete(op, op->proc->error);
+			return;
+		}
+		set_state(op, STMPI_STATE_POSTED);
+		op->match.ctx = op->comm->ctx;
+		op->match.source = op->peer;
+		op->match.tag = op->tag;
+		stmpi_match_post(&E->match, &op->match);
+		return;
+	}
+	stmpi_match_drop(&E->match, found);
+	E->stats.unexpected_now--;
+	m = stmpi_container_of(found, struct message, match);
+	if (m->kind == PACKET_EAGER)
+		recv_eager(op, m->proc, found->source, found->tag, m->cookie, m->data, m->bytes);
+	else
+		recv_rts(op, m->proc, found->source, found->tag, m->cookie, &m->rts);
+	message_free(m);
+}
+
+void stmpi_proto_start(struct stmpi_op *op)
+{
+	if (stmpi_unlikely(op->peer == STMPI_PROC_NULL))
+		stmpi_op_complete(op, 0); /* with the result that a null operation has from the start */
+	else if (op->kind == STMPI_OP_RECV)
+		start_recv(op);
+	else
+		start_send(op);
+}
+
+/* ---- packets ---- */
+
+static void keep(struct stmpi_proc *p, enum packet_kind kind, const struct stmpi_net_hdr *hdr,
+		 const void *payload, size_t bytes)
+{
+	struct message *m = message_alloc(kind == PACKET_EAGER ? bytes : 0);
+
+	if (m == NULL) { /* its sender would wait for ever: end everything with that peer */
+		stmpi_proc_failed(NULL, p, -STMPI_ENOMEM);
+		return;
+	}
+	m->match.ctx = (uint32_t)(hdr->w[0] >> 32);
+	m->match.source = (int32_t)(uint32_t)hdr->w[1];
+	m->match.tag = (int32_t)(uint32_t)(hdr->w[1] >> 32);
+	m->proc = p;
+	m->cookie = hdr->w[2];
+	m->kind = (uint8_t)kind;
+	if (kind == PACKET_EAGER) {
+		m->bytes = bytes;
+		memcpy(m->data, payload, bytes);
+	} else {
+		memcpy(&m->rts, payload, sizeof(m->rts));
+		m->bytes = m->rts.bytes;
+	}
+	stmpi_match_keep(&E->match, &m->match);
+	E->stats.unexpected++;
+	if (++E->stats.unexpected_now > E->stats.unexpected_max)
+		E->stats.unexpected_max = E->stats.unexpected_now;
+}
+
+static void nack_one(struct stmpi_op *op, void *arg)
+{
+	const uint64_t *cookie = arg;
+	uint8_t state = atomic_load_explicit(&op->state, memory_order_relaxed); /* under the token */
+
+	if (state == STMPI_STATE_RTS && cookie_of(op) == *cookie)
+		stmpi_proto_abandon(op, STMPI_ENET);
+}
+
+void stmpi_proto_packet(void *arg, void *user, const struct stmpi_net_hdr *hdr, const void *payload,
+			size_t bytes)
+{
+	enum packet_kind kind = (enum packet_kind)(hdr->w[0] & 0xff);
+	struct stmpi_proc *p = user;
+	struct stmpi_match_recv *r;
+	int32_t source, tag;
+	uint64_t cookie;
+
+	(void)arg;
+	p->credits += (uint32_t)(hdr->w[0] >> 16) & 0xffff;
+	if (stmpi_unlikely(kind != PACKET_EAGER && kind != PACKET_RTS)) {
+		cookie = hdr->w[2];
+		if (kind == PACKET_NACK)
+			stmpi_op_for_each(nack_one, &cookie);
+		return;
+	}
+	source = (int32_t)(uint32_t)hdr->w[1];
+	tag = (int32_t)(uint32_t)(hdr->w[1] >> 32);
+	r = stmpi_match_arrive(&E->match, (uint32_t)(hdr->w[0] >> 32), source, tag);
+	if (r == NULL) {
+		keep(p, kind, hdr, payload, bytes);
+	} else if (kind == PACKET_EAGER) {
+		recv_eager(stmpi_container_of(r, struct stmpi_op, match), p, source, tag, hdr->w[2],
+			   payload, bytes);
+	} else {
+		struct stmpi_rts rts;
+
+		memcpy(&rts, payload, sizeof(rts));
+		recv_rts(stmpi_container_of(r, struct stmpi_op, match), p, source, tag, hdr->w[2], &rts);
+	}
+}
+
+/* ---- what found no room ---- */
+
+/* Returns 1 when all queues of p are empty. */
+static int push_proc(struct stmpi_proc *p, int *events)
+{
+	while (p->ctrlq != NULL) {
+		struct stmpi_ctrl *c = p->ctrlq;
+		int ret = p->error != 0 ? -STMPI_EPEER : post_ctrl(p, &c->net);
+
+		if (ret == -STMPI_EAGAIN)
+			return 0;
+		LL_DELETE(p->ctrlq, c);
+		(*events)++;
+		if (ret <= 0)
+			ctrl_free(c);
+	}
+	while (p->sendq != NULL) {
+		struct stmpi_op *op = p->sendq, *next = op->next;
+
+		if (try_send(op) == -STMPI_EAGAIN) {
+			set_state(op, STMPI_STATE_SENDQ);
+			return 0;
+		}
+		/* op may be gone, but a send that ends does not touch the queue. */
+		p->sendq = next;
+		(*events)++;
+	}
+	return 1;
+}
+
+int stmpi_proto_push(void)
+{
+	struct stmpi_proc **at = &E->busy;
+	struct stmpi_op *op;
+	int events = 0;
+
+	while (*at != NULL) {
+		struct stmpi_proc *p = *at;
+
+		if (!push_proc(p, &events)) {
+			at = &p->busy_next;
+			continue;
+		}
+		/* Posting may have put others in front of us, never taken any away. */
+		while (*at != p)
+			at = &(*at)->busy_next;
+		*at = p->busy_next;
+		p->is_busy = 0;
+	}
+	while (E->reads != NULL) {
+		int ret;
+
+		op = E->reads;
+		ret = op->proc->rail->ops->post(op->proc->rail, &op->net);
+		if (ret == -STMPI_EAGAIN)
+			break;
+		E->reads = op->next;
+		events++;
+		if (ret <= 0)
+			read_done(&op->net.work, ret);
+	}
+	return events;
+}
+
+/* ---- ends by force ---- */
+
+static void leave_sendq(struct stmpi_op *op)
+{
+	struct stmpi_op **at = &op->proc->sendq;
+
+	while (*at != NULL && *at != op)
+		at = &(*at)->next;
+	if (*at == NULL)
+		return;
+	*at = op->next;
+	for (op->proc->sendq_tail = op->proc->sendq; op->proc->sendq_tail && op->proc->sendq_tail->next;)
+		op->proc->sendq_tail = op->proc->sendq_tail->next;
+}
+
+/* End an operation that waits for its peer. What the rail still holds, the rail will end. */
+void stmpi_proto_abandon(struct stmpi_op *op, int error)
+{
+	switch (atomic_load_explicit(&op->state, memory_order_relaxed)) { /* under the token */
+	case STMPI_STATE_POSTED:
+		stmpi_match_unpost(&E->match, &op->match);
+		break;
+	case STMPI_STATE_SENDQ:
+		leave_sendq(op);
+		break;
+	case STMPI_STATE_RTS:
+	case STMPI_STATE_ACK:
+		if (stmpi_op_is_done(op))
+			return;
+		if (op->flags & STMPI_OP_F_ORPHAN) /* completion frees it */
+			LL_DELETE(E->orphans, op);
+		break;
+	default:
+		return;
+	}
+	stmpi_op_complete(op, error);
+}
+
+void stmpi_proto_fini(void)
+{
+	struct stmpi_ctrl *c;
+	struct message *m;
+
+	for (unsigned int b = 0; b < STMPI_MATCH_BUCKETS; b++) {
+		while (E->match.messages[0][b] != NULL) {
+			m = stmpi_container_of(E->match.messages[0][b], struct message, match);
+			stmpi_match_drop(&E->match, &m->match);
+			free(m);
+		}
+	}
+	while ((m = small_pool) != NULL) {
+		small_pool = m->next;
+		free(m);
+	}
+	while ((c = ctrl_pool) != NULL) {
+		ctrl_pool = c->next;
+		free(c);
+	}
+}
+
+int stmpi_probe(struct stmpi_comm *comm, int32_t source, int32_t tag, struct stmpi_result *result)
+{
+	struct stmpi_match_msg *found;
+	int ret = 0;
+
+	stmpi_token_lock();
+	stmpi_progress_poll_locked();
+	found = stmpi_match_find(&E->match, comm->ctx, source, tag);
+	if (found != NULL) {
+		*result = (struct stmpi_result){found->source, found->tag, 0,
+						stmpi_container_of(found, struct message, match)->bytes};
+		ret = 1;
+	} else if (source >= 0 && comm->procs[source]->error != 0) {
+		ret = stmpi_error_set(STMPI_EPEER, "source %d: the process is gone", source);
+	}
+	stmpi_token_release();
+	return ret;
+}
