@@ -2,10 +2,11 @@
 /*
  * stmpi_host.h: streams and events on the host, for programs without a GPU.
  *
- * A host stream is one worker thread with an in-order queue: an entry starts when the one before it has
- * ended. The calls have the shape of their CUDA namesakes. Every call may be made from any thread at any
- * time, from inside a launched function too unless it says otherwise; calls that queue work return
- * before the work has run. All return 0 or the negative of an enum stmpi_error value.
+ * A host stream is one worker thread with an in-order queue: an entry starts when the one before it
+ * has ended. The calls have the shape of their CUDA namesakes. Every call may be made from any
+ * thread at any time, from inside a launched function too unless it says otherwise; calls that
+ * queue work return before the work has run. All return 0 or the negative of an enum stmpi_error
+ * value.
  */
 #ifndef STMPI_HOST_H
 #define STMPI_HOST_H
@@ -53,16 +54,17 @@ int stmpi_host_stream_launch(stmpi_host_stream_t stream, void (*fn)(void *arg), 
 int stmpi_host_stream_write_value64(stmpi_host_stream_t stream, uint64_t *addr, uint64_t value);
 
 /**
- * Queue a wait until (int64_t)(*addr - value) >= 0; later work sees what was written before that store.
+ * Queue a wait until (int64_t)(*addr - value) >= 0; later work sees what was written before that
+ * store.
  * @param addr 8-byte aligned; must stay valid until the wait has ended.
  * Errors: -STMPI_EINVAL, -STMPI_ENOMEM.
  */
-int stmpi_host_stream_wait_value64(stmpi_host_stream_t stream, const uint64_t *addr, uint64_t value);
+int stmpi_host_stream_wait_value64(stmpi_host_stream_t stream, const uint64_t *addr,
+				   uint64_t value);
 
 /**
- * Queue a copy of bytes from src to dst. The ranges must not overlap and must live until it has run.
- * bytes may be 0, with NULL pointers then.
- * Errors: -STMPI_EINVAL, -STMPI_ENOMEM.
+ * Queue a copy of bytes from src to dst. The ranges must not overlap and must live until it has
+ * run. bytes may be 0, with NULL pointers then. Errors: -STMPI_EINVAL, -STMPI_ENOMEM.
  */
 int stmpi_host_stream_memcpy_async(stmpi_host_stream_t stream, void *dst, const void *src,
 				   size_t bytes);

@@ -14,8 +14,8 @@ uint32_t stmpi_context_propose(void)
 }
 
 /*
- * Reserve ctx. A reserved id is never free again, in this process: an agreement that fails elsewhere costs
- * one id, and two agreements at once, in two threads, cannot end on the same one.
+ * Reserve ctx. A reserved id is never free again, in this process: an agreement that fails
+ * elsewhere costs one id, and two agreements at once, in two threads, cannot end on the same one.
  */
 int stmpi_context_is_free(uint32_t ctx)
 {
@@ -49,7 +49,6 @@ static struct stmpi_comm *alloc(uint32_t ctx, int rank, int ranks, struct stmpi_
 	comm = calloc(1, sizeof(*comm) + (size_t)ranks * sizeof(comm->procs[0]));
 	if (comm == NULL)
 		return NULL;
-	atomic_init(&comm->refs, 1);
 	comm->ctx = ctx;
 	comm->rank = rank;
 	comm->ranks = ranks;
@@ -64,7 +63,8 @@ int stmpi_comm_create(uint32_t ctx, int rank, int ranks, const void *addresses,
 	int ret = 0;
 
 	if (c == NULL)
-		return stmpi_error_set(STMPI_ENOMEM, "no memory for a communicator of %d ranks", ranks);
+		return stmpi_error_set(STMPI_ENOMEM, "no memory for a communicator of %d ranks",
+				       ranks);
 	stmpi_token_lock();
 	for (int r = 0; r < ranks && ret == 0; r++)
 		ret = stmpi_proc_get((const char *)addresses + (size_t)r * STMPI_ADDRESS_BYTES,
@@ -95,16 +95,29 @@ int stmpi_comm_dup(const struct stmpi_comm *comm, uint32_t ctx, struct stmpi_str
 	return 0;
 }
 
-void stmpi_comm_put(struct stmpi_comm *comm)
+/* Under the token. */
+void stmpi_comm_free_if_unused(struct stmpi_comm *comm)
 {
-	struct stmpi_stream *stream;
+	struct stmpi_stream *stream = comm->stream;
 
-	/* Acquire-release: the last one sees all use of the others. */
-	if (comm == NULL || atomic_fetch_sub_explicit(&comm->refs, 1, memory_order_acq_rel) != 1)
+	/* Nothing can be enqueued on a dropped communicator, and its owner's enqueues came before
+	 * the drop. */
+	if (!comm->is_dropped ||
+	    comm->given !=
+		    comm->started + atomic_load_explicit(&comm->queued, memory_order_relaxed))
 		return;
-	stream = comm->stream;
 	free(comm);
 	stmpi_stream_put(stream);
+}
+
+void stmpi_comm_put(struct stmpi_comm *comm)
+{
+	if (comm == NULL)
+		return;
+	stmpi_token_lock();
+	comm->is_dropped = 1;
+	stmpi_comm_free_if_unused(comm);
+	stmpi_token_release();
 }
 
 struct stmpi_stream *stmpi_comm_stream(const struct stmpi_comm *comm)

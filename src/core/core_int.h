@@ -8,6 +8,7 @@
 #define STMPI_CORE_CORE_INT_H
 
 #include <pthread.h>
+#include <stdio.h>
 #include <uthash.h>
 
 #include "core/core.h"
@@ -31,12 +32,13 @@ struct stmpi_proc {
 	struct stmpi_rail *rail;
 	struct stmpi_net_peer *peer;
 	size_t eager_max; /* largest payload sent at once */
-	int error;        /* positive STMPI_E code once it is dead */
-	uint32_t credits; /* eager packets that may still be sent before it must have received some */
-	uint32_t owed;    /* its eager packets that were received here since it was last told */
+	int error;	  /* positive STMPI_E code once it is dead */
+	uint32_t credits; /* eager packets that may still be sent before it must have received some
+			   */
+	uint32_t owed;	  /* its eager packets that were received here since it was last told */
 	struct stmpi_op *sendq, *sendq_tail; /* started sends that found no room, in order */
-	struct stmpi_ctrl *ctrlq;            /* the same for control packets (utlist LL) */
-	struct stmpi_proc *busy_next;        /* in engine.busy while a queue is not empty */
+	struct stmpi_ctrl *ctrlq;	     /* the same for control packets (utlist LL) */
+	struct stmpi_proc *busy_next;	     /* in engine.busy while a queue is not empty */
 	int is_busy;
 	UT_hash_handle hh; /* by uid */
 };
@@ -67,32 +69,38 @@ struct stmpi_rts {
 
 /* Operations of one owner. Taken under the owner's lock, given back under the token. */
 struct stmpi_op_pool {
-	struct stmpi_op *local;             /* owner's lock */
-	struct stmpi_op *_Atomic returned;  /* a stack: pushed under the token, emptied by the owner */
-	struct stmpi_op_chunk *_Atomic chunks; /* all memory, newest first; pushed by the owner, read by all */
-	_Atomic uint64_t taken;             /* written by the owner only */
-	_Atomic uint64_t given;             /* written under the token only */
+	struct stmpi_op *local;		   /* owner's lock */
+	struct stmpi_op *_Atomic returned; /* a list: put there under the token when NULL, taken
+					      whole by the owner */
+	struct stmpi_op *batch;		   /* token: given back since */
+	struct stmpi_op_chunk
+		*_Atomic chunks; /* all memory, newest first; pushed by the owner, read by all */
+	_Atomic uint64_t taken;	 /* written by the owner only */
+	_Atomic uint64_t given;	 /* written under the token only */
 };
 
 struct stmpi_op {
 	struct stmpi_work start;  /* queued on the stream's trigger */
 	struct stmpi_work retire; /* the same, behind the wait */
-	uint64_t *word;           /* completion word: has reached gen when the operation has ended */
+	uint64_t *word; /* completion word: has reached gen when the operation has ended */
 	uint64_t gen;
-	struct stmpi_comm *comm;     /* a reference */
+	struct stmpi_comm *comm;     /* counted there until given back */
 	struct stmpi_stream *stream; /* borrowed from comm; NULL when started by an ordinary call */
-	struct stmpi_proc *proc;     /* the peer; NULL for a null operation or a wildcard not yet matched */
+	struct stmpi_proc
+		*proc; /* the peer; NULL for a null operation or a wildcard not yet matched */
 	void *buf;
 	uint64_t bytes;
 	int32_t peer;
 	int32_t tag;
 	uint32_t word_index;
-	uint8_t kind;              /* enum stmpi_op_kind */
-	_Atomic uint8_t state;     /* written by the owner until queued, then under the token; dumps read it */
-	uint8_t flags;             /* STMPI_OP_F_*: set by the owner before it is queued, ORPHAN under the token */
-	_Atomic uint8_t untold;    /* waited for without a status: an error must stick to the stream */
-	uint32_t started_tick;     /* engine tick at the start */
-	struct stmpi_result result; /* complete before the word is released */
+	uint8_t kind; /* enum stmpi_op_kind */
+	_Atomic uint8_t
+		state; /* written by the owner until queued, then under the token; dumps read it */
+	uint8_t flags; /* STMPI_OP_F_*: set by the owner before it is queued, ORPHAN under the token
+			*/
+	_Atomic uint8_t untold; /* waited for without a status: an error must stick to the stream */
+	uint32_t started_tick;	/* engine tick at the start */
+	struct stmpi_result result;		 /* complete before the word is released */
 	unsigned char image[STMPI_STATUS_BYTES]; /* the same, formatted */
 	uint64_t user;
 	struct stmpi_net_mr *mr; /* rendezvous: registration of buf */
@@ -102,8 +110,10 @@ struct stmpi_op {
 		struct stmpi_match_recv match; /* receive, until matched */
 		struct {
 			struct stmpi_net_work net;
-			struct stmpi_rts rts; /* send: payload of the announcement */
-			uint64_t peer_cookie; /* receive: the sender's word */
+			union {
+				struct stmpi_rts rts; /* send: payload of the announcement */
+				uint64_t peer_cookie; /* receive: the sender's word */
+			};
 		};
 	};
 };
@@ -117,8 +127,12 @@ struct stmpi_op_chunk {
 
 /* ---- communicators and streams ---- */
 
+/* Lives until its owner has dropped it and every operation that named it was given back. */
 struct stmpi_comm {
-	_Atomic uint32_t refs; /* the owner's, and one per operation */
+	_Atomic uint64_t queued; /* operations enqueued; written under the stream's mutex */
+	uint64_t started;	 /* operations begun by ordinary calls */
+	uint64_t given;		 /* of both kinds, given back */
+	int is_dropped;
 	uint32_t ctx;
 	int rank;
 	int ranks;
@@ -127,21 +141,23 @@ struct stmpi_comm {
 };
 
 /*
- * Type-stable: a stream's memory is reused, never freed before the engine ends, because a worker may
- * still be inside the doorbell call of a stream whose last operation another thread has retired.
+ * Type-stable: a stream's memory is reused, never freed before the engine ends, because a worker
+ * may still be inside the doorbell call of a stream whose last operation another thread has
+ * retired.
  */
 struct stmpi_stream {
-	pthread_mutex_t mutex; /* guards ticket, pool and the order of queueing; taken before the token, never after */
+	pthread_mutex_t mutex; /* guards ticket, pool and the order of queueing; taken before the
+				  token, never after */
 	_Atomic uint32_t refs;
 	const struct stmpi_stream_ops *ops; /* NULL: a general stream */
 	struct stmpi_stream_port *port;
-	uint64_t *doorbell;        /* written by the stream, read under the token */
-	_Atomic uint64_t ticket;   /* thresholds given out; written under the mutex */
+	uint64_t *doorbell;	 /* written by the stream, read under the token */
+	_Atomic uint64_t ticket; /* thresholds given out; written under the mutex */
 	struct stmpi_trigger *trigger;
 	struct stmpi_op_pool pool; /* owner's lock: mutex */
-	_Atomic int error;         /* sticky: first failure nobody was told of */
-	_Atomic int is_open;       /* 1 while the engine must look at the doorbell */
-	uint32_t id;               /* for people */
+	_Atomic int error;	   /* sticky: first failure nobody was told of */
+	_Atomic int is_open;	   /* 1 while the engine must look at the doorbell */
+	uint32_t id;		   /* for people */
 	struct stmpi_stream *next; /* all streams ever made; constant */
 };
 
@@ -165,15 +181,16 @@ struct stmpi_engine {
 	/* Under the token. */
 	STMPI_CACHE_ALIGNED struct stmpi_rail *shm;
 	struct stmpi_rail *ofi;
-	struct stmpi_proc *busy; /* peers with queues */
+	struct stmpi_proc *busy;	     /* peers with queues */
 	struct stmpi_op *reads, *reads_tail; /* receives whose READ found no room */
-	struct stmpi_op *orphans;            /* given-up sends that end by a peer's write */
+	struct stmpi_op *orphans;	     /* given-up sends that end by a peer's write */
 	const struct stmpi_trigger_ops *trigger_ops;
-	struct stmpi_proc *procs; /* uthash by uid */
-	struct stmpi_flags flags; /* also under flags_mutex, for pools of streams */
+	struct stmpi_proc *procs;  /* uthash by uid */
+	struct stmpi_flags flags;  /* also under flags_mutex, for pools of streams */
 	struct stmpi_op_pool pool; /* ordinary operations; owner's lock: the token */
 	struct stmpi_stats stats;
-	_Atomic uint64_t polls; /* rounds made; written under the token, read by the progress thread */
+	_Atomic uint64_t
+		polls; /* rounds made; written under the token, read by the progress thread */
 	uint32_t dumps_asked; /* dump requests answered */
 	struct stmpi_match match;
 
@@ -182,7 +199,7 @@ struct stmpi_engine {
 	struct stmpi_net_upcalls upcalls;
 	uint64_t uid;
 	uint64_t node;
-	uint32_t credits; /* per peer */
+	uint32_t credits;	 /* per peer */
 	uint32_t watchdog_ticks; /* 0: none */
 	int forces_ofi;
 	int forces_shm;
@@ -193,8 +210,8 @@ struct stmpi_engine {
 	_Atomic uint32_t tick; /* 10 ms units since init; moved by whoever looks at the clock */
 	_Atomic uint32_t next_ctx;
 	struct stmpi_stream *_Atomic streams; /* list through next, newest first */
-	pthread_mutex_t mutex; /* contexts, stream reuse, flags; innermost lock */
-	unsigned char *ctx_used; /* mutex: a bit per context id */
+	pthread_mutex_t mutex;		      /* contexts, stream reuse, flags; innermost lock */
+	unsigned char *ctx_used;	      /* mutex: a bit per context id */
 	uint32_t ctx_bits;
 	uint64_t start_ns;
 
@@ -221,6 +238,9 @@ int stmpi_proc_get(const void *address, struct stmpi_proc **proc);
 void stmpi_proc_failed(void *arg, void *user, int error);
 void stmpi_proc_free_all(void);
 
+/* comm.c */
+void stmpi_comm_free_if_unused(struct stmpi_comm *comm);
+
 /* op.c: pools and completion; all but _alloc under the token */
 struct stmpi_op *stmpi_op_alloc(struct stmpi_op_pool *pool);
 void stmpi_op_release(struct stmpi_op *op);
@@ -238,7 +258,8 @@ int stmpi_proto_push(void);
 void stmpi_proto_abandon(struct stmpi_op *op, int error);
 void stmpi_proto_fini(void);
 
-/* dump.c */
+/* dump.c: the list of pending operations, one line each; under the token */
+void stmpi_engine_dump(FILE *out);
 int stmpi_dump_install(void);
 uint32_t stmpi_dump_requests(void);
 void stmpi_dump_stats(FILE *out);

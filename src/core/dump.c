@@ -30,7 +30,6 @@ struct dump {
 	uint64_t count;
 };
 
-/* Not under the token in every case: a picture for people, of words that may be changing. */
 static void dump_one(struct stmpi_op *op, void *arg)
 {
 	struct dump *d = arg;
@@ -47,10 +46,11 @@ static void dump_one(struct stmpi_op *op, void *arg)
 	if (op->stream != NULL)
 		snprintf(stream, sizeof(stream), "%u", op->stream->id);
 	fprintf(d->out, "stmpi[%d]   %s rank %d peer %s tag %s bytes %llu context %u stream %s: %s",
-		(int)getpid(), kinds[op->kind], comm->rank, peer, tag, (unsigned long long)op->bytes,
-		comm->ctx, stream, states[state]);
+		(int)getpid(), kinds[op->kind], comm->rank, peer, tag,
+		(unsigned long long)op->bytes, comm->ctx, stream, states[state]);
 	if (state != STMPI_STATE_QUEUED)
-		fprintf(d->out, ", for %.2f s", (double)(atomic_load(&E->tick) - op->started_tick) / 100);
+		fprintf(d->out, ", for %.2f s",
+			(double)(atomic_load(&E->tick) - op->started_tick) / 100);
 	fputc('\n', d->out);
 }
 
@@ -73,8 +73,10 @@ void stmpi_dump_stats(FILE *out)
 	const struct stmpi_stats *s = &E->stats;
 
 	fprintf(out,
-		"stmpi[%d] statistics: sent eager %llu, rendezvous %llu; received %llu (truncated %llu); "
-		"unexpected %llu, at once %llu; waited for room %llu, for credits %llu; credit packets %llu; "
+		"stmpi[%d] statistics: sent eager %llu, rendezvous %llu; received %llu (truncated "
+		"%llu); "
+		"unexpected %llu, at once %llu; waited for room %llu, for credits %llu; credit "
+		"packets %llu; "
 		"failed %llu; progress rounds %llu; rails%s%s%s%s\n",
 		(int)getpid(), (unsigned long long)s->eager, (unsigned long long)s->rendezvous,
 		(unsigned long long)s->received, (unsigned long long)s->truncated,
@@ -111,7 +113,8 @@ int stmpi_dump_install(void)
 	action.sa_handler = on_signal;
 	action.sa_flags = SA_RESTART;
 	if (sigaction(number, &action, NULL) != 0)
-		return stmpi_error_set(STMPI_ECONFIG, "STMPI_DUMP_SIGNAL=%d: %s", number, strerror(errno));
+		return stmpi_error_set(STMPI_ECONFIG, "STMPI_DUMP_SIGNAL=%d: %s", number,
+				       strerror(errno));
 	E->dumps_asked = (uint32_t)requests;
 	return 0;
 }

@@ -74,10 +74,13 @@ static int set_up(const struct stmpi_engine_attr *attr)
 	E->credits = (uint32_t)stmpi_param_int(STMPI_PARAM_EAGER_CREDITS);
 	E->watchdog_ticks = (uint32_t)(stmpi_param_int(STMPI_PARAM_WATCHDOG) * 100);
 	E->forces_shm = backend == STMPI_NET_SHM;
-	E->forces_ofi = backend == STMPI_NET_OFI || stmpi_param_string(STMPI_PARAM_OFI_PROVIDER)[0] != '\0';
+	E->forces_ofi =
+		backend == STMPI_NET_OFI || stmpi_param_string(STMPI_PARAM_OFI_PROVIDER)[0] != '\0';
 	if (E->forces_shm && E->forces_ofi)
-		return stmpi_error_set(STMPI_ECONFIG, "STMPI_NET_BACKEND=shm and STMPI_OFI_PROVIDER=%s exclude each other",
-				       stmpi_param_string(STMPI_PARAM_OFI_PROVIDER));
+		return stmpi_error_set(
+			STMPI_ECONFIG,
+			"STMPI_NET_BACKEND=shm and STMPI_OFI_PROVIDER=%s exclude each other",
+			stmpi_param_string(STMPI_PARAM_OFI_PROVIDER));
 	E->trigger_ops = &stmpi_trigger_software_ops;
 	E->upcalls = (struct stmpi_net_upcalls){NULL, stmpi_proto_packet, stmpi_proc_failed};
 	atomic_store(&E->next_ctx, 1);
@@ -122,7 +125,8 @@ int stmpi_engine_init(const struct stmpi_engine_attr *attr)
 
 int stmpi_engine_is_up(void)
 {
-	return atomic_load_explicit(&E->is_up, memory_order_acquire); /* partner: stmpi_engine_init */
+	return atomic_load_explicit(&E->is_up,
+				    memory_order_acquire); /* partner: stmpi_engine_init */
 }
 
 struct census {
@@ -138,7 +142,8 @@ static void count_pending(struct stmpi_op *op, void *arg)
 		c->pending++;
 }
 
-/* Everything ended, every stream past its last entry of ours, nothing left in a rail? Under the token. */
+/* Everything ended, every stream past its last entry of ours, nothing left in a rail? Under the
+ * token. */
 static int is_quiet(void)
 {
 	struct stmpi_stream *s;
@@ -148,7 +153,8 @@ static int is_quiet(void)
 	for (s = atomic_load(&E->streams); s != NULL; s = s->next) {
 		if (!atomic_load(&s->is_open))
 			continue;
-		/* Not the mutex: it is taken before the token. The last ticket reached is what counts. */
+		/* Not the mutex: it is taken before the token. The last ticket reached is what
+		 * counts. */
 		ticket = stmpi_stream_ticket(s);
 		if (stmpi_word_load(s->doorbell) != ticket)
 			return 0;
@@ -185,14 +191,19 @@ int stmpi_engine_drain(void)
 		if (moved > since)
 			since = moved;
 		if (limit != 0 && stmpi_clock_ns() - since > limit) {
-			stmpi_log(STMPI_LOG_ERROR, "watchdog: a stream did not reach its operations for %lld s",
+			stmpi_log(STMPI_LOG_ERROR,
+				  "watchdog: a stream did not reach its operations for %lld s",
 				  (long long)stmpi_param_int(STMPI_PARAM_WATCHDOG));
+			stmpi_token_lock();
 			stmpi_engine_dump(stderr);
-			return stmpi_error_set(STMPI_ETIMEDOUT, "operations were still pending at the end");
+			stmpi_token_release();
+			return stmpi_error_set(STMPI_ETIMEDOUT,
+					       "operations were still pending at the end");
 		}
 	}
 	if (E->stats.failed != failed)
-		return stmpi_error_set(STMPI_ETIMEDOUT, "operations that were pending at the end failed");
+		return stmpi_error_set(STMPI_ETIMEDOUT,
+				       "operations that were pending at the end failed");
 	return 0;
 }
 
@@ -202,7 +213,8 @@ static int is_in_use(void)
 	struct stmpi_stream *s;
 
 	for (s = atomic_load(&E->streams); s != NULL; s = s->next) {
-		if (atomic_load(&s->is_open) && stmpi_word_load(s->doorbell) != stmpi_stream_ticket(s))
+		if (atomic_load(&s->is_open) &&
+		    stmpi_word_load(s->doorbell) != stmpi_stream_ticket(s))
 			return 1;
 	}
 	return 0;
@@ -217,7 +229,8 @@ static void free_streams(void)
 		if (s->ops != NULL)
 			s->ops->detach(s->port);
 		s->ops = NULL;
-		/* Retirements that no later doorbell write started run here, cancelled, and free their operations. */
+		/* Retirements that no later doorbell write started run here, cancelled, and free
+		 * their operations. */
 		E->trigger_ops->destroy(s->trigger);
 		stmpi_op_pool_fini(&s->pool);
 		pthread_mutex_destroy(&s->mutex);

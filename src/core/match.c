@@ -93,8 +93,8 @@ struct stmpi_match_msg *stmpi_match_find(struct stmpi_match *m, uint32_t ctx, in
 	if (m->message_count == 0)
 		return NULL;
 	msg = *message_list(m, k, ctx, source, tag);
-	while (msg != NULL &&
-	       (msg->ctx != ctx || (!(k & 1u) && msg->source != source) || (!(k & 2u) && msg->tag != tag)))
+	while (msg != NULL && (msg->ctx != ctx || (!(k & 1u) && msg->source != source) ||
+			       (!(k & 2u) && msg->tag != tag)))
 		msg = msg->link[k].next;
 	return msg;
 }

@@ -2,9 +2,10 @@
 /*
  * match.h: MPI matching: receives that wait for messages, and messages that wait for receives.
  *
- * A receive names (context, source, tag), the last two possibly by wildcard. Both sides are kept in hashed
- * lists in order of arrival, so the oldest partner is found without walking past unrelated ones. It must
- * not know of buffers, protocols or networks. Not locked: the engine's token guards it. Hot.
+ * A receive names (context, source, tag), the last two possibly by wildcard. Both sides are kept in
+ * hashed lists in order of arrival, so the oldest partner is found without walking past unrelated
+ * ones. It must not know of buffers, protocols or networks. Not locked: the engine's token guards
+ * it. Hot.
  */
 #ifndef STMPI_CORE_MATCH_H
 #define STMPI_CORE_MATCH_H
@@ -12,18 +13,19 @@
 #include <stdint.h>
 
 #define STMPI_MATCH_BUCKETS 1024u /* a power of two */
-#define STMPI_MATCH_KINDS   4u    /* bit 0: any source, bit 1: any tag */
+#define STMPI_MATCH_KINDS   4u	  /* bit 0: any source, bit 1: any tag */
 
 /* A posted receive; lives in its operation. */
 struct stmpi_match_recv {
 	uint32_t ctx;
 	int32_t source; /* or STMPI_ANY_SOURCE */
-	int32_t tag;    /* or STMPI_ANY_TAG */
-	uint64_t seq;   /* post order over all lists; set by _post */
+	int32_t tag;	/* or STMPI_ANY_TAG */
+	uint64_t seq;	/* post order over all lists; set by _post */
 	struct stmpi_match_recv *next, *prev;
 };
 
-/* A message that came before its receive. It stands in one list for each way a receive can name it. */
+/* A message that came before its receive. It stands in one list for each way a receive can name it.
+ */
 struct stmpi_match_msg {
 	uint32_t ctx;
 	int32_t source;

@@ -27,7 +27,8 @@ static int pool_grow(struct stmpi_op_pool *pool)
 		return ret;
 	chunk = calloc(1, sizeof(*chunk));
 	if (chunk == NULL)
-		return stmpi_error_set(STMPI_ENOMEM, "no memory for %u more operations", STMPI_OP_CHUNK);
+		return stmpi_error_set(STMPI_ENOMEM, "no memory for %u more operations",
+				       STMPI_OP_CHUNK);
 	for (uint32_t i = STMPI_OP_CHUNK; i-- > 0;) {
 		struct stmpi_op *op = &chunk->ops[i];
 
@@ -37,7 +38,8 @@ static int pool_grow(struct stmpi_op_pool *pool)
 		op->next = pool->local;
 		pool->local = op;
 	}
-	chunk->next = atomic_load_explicit(&pool->chunks, memory_order_relaxed); /* only we write it */
+	chunk->next =
+		atomic_load_explicit(&pool->chunks, memory_order_relaxed); /* only we write it */
 	atomic_store_explicit(&pool->chunks, chunk, memory_order_release); /* partner: for_each */
 	return 0;
 }
@@ -56,7 +58,8 @@ struct stmpi_op *stmpi_op_alloc(struct stmpi_op_pool *pool)
 	}
 	pool->local = op->next;
 	/* Single writer; read by whoever counts pending operations, who needs no order. */
-	atomic_store_explicit(&pool->taken, atomic_load_explicit(&pool->taken, memory_order_relaxed) + 1,
+	atomic_store_explicit(&pool->taken,
+			      atomic_load_explicit(&pool->taken, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	return op;
 }
@@ -67,11 +70,14 @@ static void unalloc(struct stmpi_op_pool *pool, struct stmpi_op *op)
 	atomic_store_explicit(&op->state, STMPI_STATE_FREE, memory_order_relaxed);
 	op->next = pool->local;
 	pool->local = op;
-	atomic_store_explicit(&pool->taken, atomic_load_explicit(&pool->taken, memory_order_relaxed) - 1,
+	atomic_store_explicit(&pool->taken,
+			      atomic_load_explicit(&pool->taken, memory_order_relaxed) - 1,
 			      memory_order_relaxed);
+	atomic_fetch_sub(&op->comm->queued, 1);
 }
 
-/* Give the memory back. Under the token; the operation has ended and nobody looks at it any more. */
+/* Give the memory back. Under the token; the operation has ended and nobody looks at it any more.
+ */
 void stmpi_op_release(struct stmpi_op *op)
 {
 	struct stmpi_op_pool *pool = op->pool;
@@ -82,15 +88,25 @@ void stmpi_op_release(struct stmpi_op *op)
 	op->mr = NULL;
 	op->comm = NULL;
 	atomic_store_explicit(&op->state, STMPI_STATE_FREE, memory_order_relaxed);
-	/* One pusher (the token's holder), and the owner takes all at once: no ABA. Partner: stmpi_op_alloc. */
-	op->next = atomic_load_explicit(&pool->returned, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&pool->returned, &op->next, op,
-						      memory_order_release, memory_order_relaxed))
-		;
-	atomic_store_explicit(&pool->given, atomic_load_explicit(&pool->given, memory_order_relaxed) + 1,
+	op->next = pool->batch;
+	/*
+	 * Only we make `returned` non-NULL, only the owner makes it NULL again: no
+	 * read-modify-write. The release's partner is stmpi_op_alloc; what has not been taken yet
+	 * gathers in `batch`.
+	 */
+	if (atomic_load_explicit(&pool->returned, memory_order_relaxed) == NULL) {
+		pool->batch = NULL;
+		atomic_store_explicit(&pool->returned, op, memory_order_release);
+	} else {
+		pool->batch = op;
+	}
+	atomic_store_explicit(&pool->given,
+			      atomic_load_explicit(&pool->given, memory_order_relaxed) + 1,
 			      memory_order_release); /* partner: stmpi_engine_drain */
 	E->stats.retired++;
-	stmpi_comm_put(comm);
+	comm->given++;
+	if (stmpi_unlikely(comm->is_dropped))
+		stmpi_comm_free_if_unused(comm);
 }
 
 void stmpi_op_pool_fini(struct stmpi_op_pool *pool)
@@ -104,15 +120,19 @@ void stmpi_op_pool_fini(struct stmpi_op_pool *pool)
 	memset(pool, 0, sizeof(*pool));
 }
 
-static void for_each_in(struct stmpi_op_pool *pool, void (*fn)(struct stmpi_op *op, void *arg), void *arg)
+static void for_each_in(struct stmpi_op_pool *pool, void (*fn)(struct stmpi_op *op, void *arg),
+			void *arg)
 {
 	struct stmpi_op_chunk *c;
 
 	/* Partner: pool_grow. */
-	for (c = atomic_load_explicit(&pool->chunks, memory_order_acquire); c != NULL; c = c->next) {
+	for (c = atomic_load_explicit(&pool->chunks, memory_order_acquire); c != NULL;
+	     c = c->next) {
 		for (uint32_t i = 0; i < STMPI_OP_CHUNK; i++) {
-			/* A state above FREE was stored with release after the fields were (queue_op). */
-			if (atomic_load_explicit(&c->ops[i].state, memory_order_acquire) != STMPI_STATE_FREE)
+			/* A state above FREE was stored with release after the fields were
+			 * (queue_op). */
+			if (atomic_load_explicit(&c->ops[i].state, memory_order_acquire) !=
+			    STMPI_STATE_FREE)
 				fn(&c->ops[i], arg);
 		}
 	}
@@ -146,9 +166,11 @@ void stmpi_op_complete(struct stmpi_op *op, int error)
 	if (op->flags & STMPI_OP_F_STATUS)
 		E->attr.format_status(&op->result, op->image);
 	atomic_store_explicit(&op->state, STMPI_STATE_DONE, memory_order_relaxed);
-	/* Everything above, and the data, before the word. Partner: the stream's wait, stmpi_op_is_done. */
+	/* Everything above, and the data, before the word. Partner: the stream's wait,
+	 * stmpi_op_is_done. */
 	stmpi_word_store(op->word, op->gen);
-	/* After the word: enqueue_wait sets `untold` and then looks at the word, so one of us sees both. */
+	/* After the word: enqueue_wait sets `untold` and then looks at the word, so one of us sees
+	 * both. */
 	if (stmpi_unlikely(op->result.error != 0)) {
 		atomic_thread_fence(memory_order_seq_cst);
 		stick(op);
@@ -262,8 +284,12 @@ static void fill(struct stmpi_op *op, const struct stmpi_op_args *args, struct s
 	op->retire.fn = retire;
 	op->gen++;
 	op->comm = comm;
-	/* The caller holds a reference, so this cannot be the first one. */
-	atomic_fetch_add_explicit(&comm->refs, 1, memory_order_relaxed);
+	if (stream != NULL) /* under its mutex: one writer; see stmpi_comm_free_if_unused */
+		atomic_store_explicit(&comm->queued,
+				      atomic_load_explicit(&comm->queued, memory_order_relaxed) + 1,
+				      memory_order_relaxed);
+	else
+		comm->started++;
 	op->stream = stream;
 	op->proc = args->peer >= 0 ? comm->procs[args->peer] : NULL;
 	op->buf = args->buf;
@@ -276,7 +302,8 @@ static void fill(struct stmpi_op *op, const struct stmpi_op_args *args, struct s
 	op->result = (struct stmpi_result){STMPI_PROC_NULL, STMPI_ANY_TAG, 0, 0};
 	op->user = 0;
 	op->next = NULL;
-	/* A send that the peer ends has no completion here: its status is the good one from the start. */
+	/* A send that the peer ends has no completion here: its status is the good one from the
+	 * start. */
 	if (args->kind != STMPI_OP_RECV)
 		memcpy(op->image, E->image_send, STMPI_STATUS_BYTES);
 	/* Release: a dump that sees the state sees the fields. */
@@ -306,7 +333,8 @@ static uint64_t take_ticket(struct stmpi_stream *s)
 {
 	uint64_t ticket = stmpi_stream_ticket(s) + 1;
 
-	atomic_store_explicit(&s->ticket, ticket, memory_order_relaxed); /* see stmpi_stream_ticket */
+	atomic_store_explicit(&s->ticket, ticket,
+			      memory_order_relaxed); /* see stmpi_stream_ticket */
 	return ticket;
 }
 
@@ -322,7 +350,6 @@ static int queue_op(struct stmpi_stream *s, const struct stmpi_op_args *args, st
 	ret = E->trigger_ops->queue(s->trigger, stmpi_stream_ticket(s) + 1, &op->start);
 	if (ret != 0) {
 		unalloc(&s->pool, op);
-		stmpi_comm_put(args->comm);
 		return ret;
 	}
 	take_ticket(s);
@@ -339,7 +366,8 @@ int stmpi_op_enqueue(const struct stmpi_op_args *args, struct stmpi_op **op)
 	pthread_mutex_lock(&s->mutex);
 	ret = queue_op(s, args, op);
 	if (ret == 0) {
-		ring = (struct stmpi_memop){STMPI_MEMOP_DOORBELL, s->doorbell, stmpi_stream_ticket(s), NULL};
+		ring = (struct stmpi_memop){STMPI_MEMOP_DOORBELL, s->doorbell,
+					    stmpi_stream_ticket(s), NULL};
 		ret = s->ops->batch(s->port, &ring, 1);
 		if (ret != 0)
 			(*op)->start.fn = discard; /* not rung yet, so nobody reads it */
@@ -369,7 +397,8 @@ int stmpi_op_enqueue_blocking(const struct stmpi_op_args *args, void *status)
 	m[n++] = (struct stmpi_memop){STMPI_MEMOP_DOORBELL, s->doorbell, begin, NULL};
 	m[n++] = (struct stmpi_memop){STMPI_MEMOP_WAIT, op->word, op->gen, NULL};
 	if (status != NULL)
-		m[n++] = (struct stmpi_memop){STMPI_MEMOP_COPY, status, E->attr.status_bytes, op->image};
+		m[n++] = (struct stmpi_memop){STMPI_MEMOP_COPY, status, E->attr.status_bytes,
+					      op->image};
 	m[n++] = (struct stmpi_memop){STMPI_MEMOP_WRITE, s->doorbell, end, NULL};
 	ret = E->trigger_ops->queue(s->trigger, end, &op->retire);
 	if (ret != 0) {
@@ -393,15 +422,16 @@ static int queue_waits(struct stmpi_stream *s, struct stmpi_op *const *ops, int 
 	int ret;
 
 	/*
-	 * The stream first: when it refuses, nothing has happened. It may write the doorbell before the works are
-	 * queued; the next look at the trigger starts them.
+	 * The stream first: when it refuses, nothing has happened. It may write the doorbell before
+	 * the works are queued; the next look at the trigger starts them.
 	 */
 	ret = s->ops->batch(s->port, m, entries);
 	if (ret != 0)
 		return ret;
 	ticket = take_ticket(s);
 	for (int i = 0; i < n; i++) {
-		/* Without memory here the operation stays until the engine ends; its wait is whole. */
+		/* Without memory here the operation stays until the engine ends; its wait is whole.
+		 */
 		(void)E->trigger_ops->queue(s->trigger, ticket, &ops[i]->retire);
 	}
 	return 0;
@@ -419,23 +449,26 @@ int stmpi_op_enqueue_wait(struct stmpi_op *const *ops, int n, void *const *statu
 	if ((size_t)n * 2 + 1 > stmpi_array_len(few)) {
 		m = malloc(((size_t)n * 2 + 1) * sizeof(*m));
 		if (m == NULL)
-			return stmpi_error_set(STMPI_ENOMEM, "no memory to wait for %d operations", n);
+			return stmpi_error_set(STMPI_ENOMEM, "no memory to wait for %d operations",
+					       n);
 	}
 	pthread_mutex_lock(&s->mutex);
 	for (int i = 0; i < n; i++) {
 		void *status = statuses != NULL ? statuses[i] : NULL;
 
-		m[entries++] = (struct stmpi_memop){STMPI_MEMOP_WAIT, ops[i]->word, ops[i]->gen, NULL};
+		m[entries++] =
+			(struct stmpi_memop){STMPI_MEMOP_WAIT, ops[i]->word, ops[i]->gen, NULL};
 		if (status != NULL) {
-			m[entries++] = (struct stmpi_memop){STMPI_MEMOP_COPY, status, E->attr.status_bytes,
-							    ops[i]->image};
+			m[entries++] = (struct stmpi_memop){STMPI_MEMOP_COPY, status,
+							    E->attr.status_bytes, ops[i]->image};
 			continue;
 		}
 		atomic_store(&ops[i]->untold, 1); /* seq_cst; partner: stmpi_op_complete */
 		if (stmpi_op_is_done(ops[i]))
 			stick(ops[i]);
 	}
-	m[entries++] = (struct stmpi_memop){STMPI_MEMOP_WRITE, s->doorbell, stmpi_stream_ticket(s) + 1, NULL};
+	m[entries++] = (struct stmpi_memop){STMPI_MEMOP_WRITE, s->doorbell,
+					    stmpi_stream_ticket(s) + 1, NULL};
 	ret = queue_waits(s, ops, n, m, entries);
 	pthread_mutex_unlock(&s->mutex);
 	if (m != few)

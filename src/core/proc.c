@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* proc.c: processes: their addresses, which rail leads to them, what happens when they die. Cold. */
+/* proc.c: processes: their addresses, which rail leads to them, what happens when they die. Cold.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ struct address {
 	uint64_t node;
 	uint32_t shm_bytes;
 	uint32_t net_bytes;
-	char text[176];     /* the reason for error */
+	char text[176];	    /* the reason for error */
 	char settings[296]; /* parameters that must be equal on all ranks */
 	unsigned char shm[STMPI_NET_ADDR_BYTES];
 	unsigned char net[STMPI_NET_ADDR_BYTES];
@@ -118,7 +119,8 @@ int stmpi_engine_check(const void *addresses, int ranks, int *need_net)
 
 		if (a->magic != ADDRESS_MAGIC || a->version != first->version)
 			return stmpi_error_set(STMPI_ECONFIG,
-					       "rank %d runs another version of stmpi than rank 0", r);
+					       "rank %d runs another version of stmpi than rank 0",
+					       r);
 		if (a->error != 0)
 			return stmpi_error_set(a->error, "rank %d: %s", r, a->text);
 		if (strcmp(a->settings, first->settings) != 0)
@@ -127,7 +129,9 @@ int stmpi_engine_check(const void *addresses, int ranks, int *need_net)
 		lacks_net |= !a->has_net;
 	}
 	if (is_apart && E->forces_shm)
-		return stmpi_error_set(STMPI_ECONFIG, "STMPI_NET_BACKEND=shm: the ranks are on more than one node");
+		return stmpi_error_set(
+			STMPI_ECONFIG,
+			"STMPI_NET_BACKEND=shm: the ranks are on more than one node");
 	*need_net = (is_apart || E->forces_ofi) && lacks_net;
 	return 0;
 }
@@ -160,7 +164,8 @@ int stmpi_proc_get(const void *address, struct stmpi_proc **proc)
 		free(p);
 		return ret;
 	}
-	p->eager_max = p->rail->eager_best < p->rail->eager_max ? p->rail->eager_best : p->rail->eager_max;
+	p->eager_max =
+		p->rail->eager_best < p->rail->eager_max ? p->rail->eager_best : p->rail->eager_max;
 	if (stmpi_param_int(STMPI_PARAM_EAGER_MAX) >= 0) {
 		p->eager_max = (size_t)stmpi_param_int(STMPI_PARAM_EAGER_MAX);
 		if (p->eager_max > p->rail->eager_max)
@@ -186,7 +191,8 @@ void stmpi_proc_failed(void *arg, void *user, int error)
 	if (p->error != 0)
 		return;
 	p->error = error < 0 ? -error : STMPI_EPEER;
-	stmpi_log(STMPI_LOG_WARN, "a peer process is gone (%s): operations with it end with an error",
+	stmpi_log(STMPI_LOG_WARN,
+		  "a peer process is gone (%s): operations with it end with an error",
 		  stmpi_strerror(p->error));
 	stmpi_op_for_each(fail_one, p);
 }
@@ -196,7 +202,7 @@ void stmpi_proc_free_all(void)
 	struct stmpi_proc *p, *next;
 	struct stmpi_ctrl *c, *c_next;
 
-	HASH_ITER(hh, E->procs, p, next) {
+	HASH_ITER (hh, E->procs, p, next) {
 		for (c = p->ctrlq; c != NULL; c = c_next) {
 			c_next = c->next;
 			free(c);

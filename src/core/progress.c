@@ -2,13 +2,14 @@
 /*
  * progress.c: the token, the poll round, and the progress thread.
  *
- * The token is a word that a thread takes by compare-and-swap; its holder alone touches rails, matching and
- * triggers. Nobody sleeps for it: a thread that only wants progress to be made, and finds it held, has what it
- * wants, except that the holder may have looked before the thread's doorbell was written. So it leaves a
- * mark (2), and the holder, giving the token back by exchange, sees the mark and looks again.
+ * The token is a word that a thread takes by compare-and-swap; its holder alone touches rails,
+ * matching and triggers. Nobody sleeps for it: a thread that only wants progress to be made, and
+ * finds it held, has what it wants, except that the holder may have looked before the thread's
+ * doorbell was written. So it leaves a mark (2), and the holder, giving the token back by exchange,
+ * sees the mark and looks again.
  *
- * Who drives: a host stream's worker while it waits, a thread that waits in an MPI call, and else the
- * progress thread, which stays asleep while the round counter shows that others are at it. Hot.
+ * Who drives: a host stream's worker while it waits, a thread that waits in an MPI call, and else
+ * the progress thread, which stays asleep while the round counter shows that others are at it. Hot.
  */
 #include <sched.h>
 #include <signal.h>
@@ -26,8 +27,8 @@
 
 #define E (&stmpi_engine)
 
-#define TICK_NS   10000000u /* one engine tick */
-#define WATCH_TICKS 50u     /* the watchdog looks twice a second */
+#define TICK_NS	    10000000u /* one engine tick */
+#define WATCH_TICKS 50u	      /* the watchdog looks twice a second */
 
 /* ---- the token ---- */
 
@@ -38,7 +39,8 @@ int stmpi_token_try(void)
 	/* A plain look first: a failing compare-and-swap would pull the line from its holder. */
 	if (atomic_load_explicit(&E->token, memory_order_relaxed) != 0)
 		return 0;
-	/* Acquire: sees all that the last holder did. Partner: the exchange in stmpi_token_release. */
+	/* Acquire: sees all that the last holder did. Partner: the exchange in stmpi_token_release.
+	 */
 	return atomic_compare_exchange_strong_explicit(&E->token, &free_, 1, memory_order_acquire,
 						       memory_order_relaxed);
 }
@@ -54,7 +56,8 @@ void stmpi_token_lock(void)
 /* Give it back; 1 when somebody left a mark meanwhile. */
 static int give_back(void)
 {
-	/* Release: partner stmpi_token_try. An exchange, so that a mark is never overwritten unseen. */
+	/* Release: partner stmpi_token_try. An exchange, so that a mark is never overwritten
+	 * unseen. */
 	return atomic_exchange_explicit(&E->token, 0, memory_order_acq_rel) == 2;
 }
 
@@ -71,9 +74,10 @@ static void ensure_round(void)
 			continue;
 		}
 		held = 1;
-		/* Release: the holder that sees the mark sees the doorbell. Partner: give_back's acquire. */
-		if (atomic_compare_exchange_strong_explicit(&E->token, &held, 2, memory_order_release,
-							    memory_order_relaxed) ||
+		/* Release: the holder that sees the mark sees the doorbell. Partner: give_back's
+		 * acquire. */
+		if (atomic_compare_exchange_strong_explicit(
+			    &E->token, &held, 2, memory_order_release, memory_order_relaxed) ||
 		    held == 2)
 			return;
 	}
@@ -145,15 +149,18 @@ struct watch {
 static void watch_one(struct stmpi_op *op, void *arg)
 {
 	struct watch *w = arg;
-	uint8_t state = atomic_load_explicit(&op->state, memory_order_relaxed); /* under the token */
+	uint8_t state =
+		atomic_load_explicit(&op->state, memory_order_relaxed); /* under the token */
 
 	if (state == STMPI_STATE_QUEUED || state == STMPI_STATE_DONE || stmpi_op_is_done(op))
 		return;
 	if (w->now - op->started_tick < E->watchdog_ticks)
 		return;
 	if (w->expired++ == 0) {
-		stmpi_log(STMPI_LOG_ERROR, "watchdog: operations made no progress for %lld s; they end with an error",
-			  (long long)stmpi_param_int(STMPI_PARAM_WATCHDOG));
+		stmpi_log(
+			STMPI_LOG_ERROR,
+			"watchdog: operations made no progress for %lld s; they end with an error",
+			(long long)stmpi_param_int(STMPI_PARAM_WATCHDOG));
 		stmpi_engine_dump(stderr);
 	}
 	stmpi_proto_abandon(op, STMPI_ETIMEDOUT);
@@ -218,15 +225,16 @@ static int has_pending(void)
 	uint64_t n = atomic_load_explicit(&E->pool.taken, memory_order_relaxed) -
 		     atomic_load_explicit(&E->pool.given, memory_order_relaxed);
 
-	for (s = atomic_load_explicit(&E->streams, memory_order_acquire); s != NULL && n == 0; s = s->next)
+	for (s = atomic_load_explicit(&E->streams, memory_order_acquire); s != NULL && n == 0;
+	     s = s->next)
 		n = atomic_load_explicit(&s->pool.taken, memory_order_relaxed) -
 		    atomic_load_explicit(&s->pool.given, memory_order_relaxed);
 	return n != 0;
 }
 
 /*
- * Adaptive: asleep 1 ms at a time while others drive or nothing is pending (10 ms after a quiet second);
- * when operations are pending and nobody drives, poll: spin, yield, then sleep up to 1 ms.
+ * Adaptive: asleep 1 ms at a time while others drive or nothing is pending (10 ms after a quiet
+ * second); when operations are pending and nobody drives, poll: spin, yield, then sleep up to 1 ms.
  */
 static void adaptive(void)
 {
@@ -291,7 +299,8 @@ static void place(pthread_t thread)
 	CPU_ZERO(&set);
 	CPU_SET((int)cpu, &set);
 	if (pthread_setaffinity_np(thread, sizeof(set), &set) != 0)
-		stmpi_log(STMPI_LOG_WARN, "the progress thread cannot run on core %lld", (long long)cpu);
+		stmpi_log(STMPI_LOG_WARN, "the progress thread cannot run on core %lld",
+			  (long long)cpu);
 }
 
 int stmpi_progress_start(void)
@@ -307,7 +316,8 @@ int stmpi_progress_start(void)
 	err = pthread_create(&E->thread, NULL, progress_main, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (err != 0)
-		return stmpi_error_set(STMPI_ENOMEM, "cannot start the progress thread: %s", strerror(err));
+		return stmpi_error_set(STMPI_ENOMEM, "cannot start the progress thread: %s",
+				       strerror(err));
 	pthread_setname_np(E->thread, "stmpi-progress");
 	place(E->thread);
 	E->has_thread = 1;

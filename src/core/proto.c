@@ -6,10 +6,11 @@
  * synchronous:[EAGER header, data, cookie] -> match,  <- the receiver writes the sender's word
  * rendezvous: [RTS header, address] -> match, READ,   <- the receiver writes the sender's word
  *
- * Credits: a sender may have `credits` eager packets at a peer that no receive has taken; the receiver gives
- * them back in the header of its next packet, or in one of its own when half are due. Without a credit a
- * message is announced (RTS) instead, so matching goes on and the data waits at the sender.
- * A cookie names the sender's completion word and the value to write: index in the low 24 bits, value above.
+ * Credits: a sender may have `credits` eager packets at a peer that no receive has taken; the
+ * receiver gives them back in the header of its next packet, or in one of its own when half are
+ * due. Without a credit a message is announced (RTS) instead, so matching goes on and the data
+ * waits at the sender. A cookie names the sender's completion word and the value to write: index in
+ * the low 24 bits, value above.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,9 @@
 
 enum packet_kind {
 	PACKET_EAGER = 1, /* data; cookie is not 0: tell the sender when it has matched */
-	PACKET_RTS,       /* struct stmpi_rts; cookie: the sender's word */
-	PACKET_NACK,      /* rendezvous failed; cookie: the sender's word */
-	PACKET_CREDIT,    /* nothing but credits */
+	PACKET_RTS,	  /* struct stmpi_rts; cookie: the sender's word */
+	PACKET_NACK,	  /* rendezvous failed; cookie: the sender's word */
+	PACKET_CREDIT,	  /* nothing but credits */
 };
 
 /* A message without a receive; eager data follows the struct. */
@@ -32,8 +33,8 @@ struct message {
 	struct stmpi_match_msg match;
 	struct stmpi_proc *proc;
 	uint64_t cookie;
-	uint64_t bytes; /* of the message */
-	uint8_t kind;   /* PACKET_EAGER or PACKET_RTS */
+	uint64_t bytes;	      /* of the message */
+	uint8_t kind;	      /* PACKET_EAGER or PACKET_RTS */
 	struct message *next; /* in the pool of small ones */
 	struct stmpi_rts rts;
 	unsigned char data[];
@@ -45,8 +46,8 @@ static struct message *small_pool;
 
 /* ---- headers ---- */
 
-static inline struct stmpi_net_hdr pack(enum packet_kind kind, struct stmpi_proc *proc, uint32_t ctx,
-					int32_t source, int32_t tag, uint64_t cookie)
+static inline struct stmpi_net_hdr pack(enum packet_kind kind, struct stmpi_proc *proc,
+					uint32_t ctx, int32_t source, int32_t tag, uint64_t cookie)
 {
 	struct stmpi_net_hdr h;
 
@@ -323,8 +324,8 @@ static inline uint64_t set_result(struct stmpi_op *op, int32_t source, int32_t t
 	return bytes;
 }
 
-static inline void recv_eager(struct stmpi_op *op, struct stmpi_proc *p, int32_t source, int32_t tag,
-			      uint64_t cookie, const void *data, uint64_t bytes)
+static inline void recv_eager(struct stmpi_op *op, struct stmpi_proc *p, int32_t source,
+			      int32_t tag, uint64_t cookie, const void *data, uint64_t bytes)
 {
 	uint64_t n = set_result(op, source, tag, bytes);
 
@@ -458,7 +459,8 @@ static void start_recv(struct stmpi_op *op)
 void stmpi_proto_start(struct stmpi_op *op)
 {
 	if (stmpi_unlikely(op->peer == STMPI_PROC_NULL))
-		stmpi_op_complete(op, 0); /* with the result that a null operation has from the start */
+		stmpi_op_complete(op,
+				  0); /* with the result that a null operation has from the start */
 	else if (op->kind == STMPI_OP_RECV)
 		start_recv(op);
 	else
@@ -498,7 +500,8 @@ static void keep(struct stmpi_proc *p, enum packet_kind kind, const struct stmpi
 static void nack_one(struct stmpi_op *op, void *arg)
 {
 	const uint64_t *cookie = arg;
-	uint8_t state = atomic_load_explicit(&op->state, memory_order_relaxed); /* under the token */
+	uint8_t state =
+		atomic_load_explicit(&op->state, memory_order_relaxed); /* under the token */
 
 	if (state == STMPI_STATE_RTS && cookie_of(op) == *cookie)
 		stmpi_proto_abandon(op, STMPI_ENET);
@@ -533,7 +536,8 @@ void stmpi_proto_packet(void *arg, void *user, const struct stmpi_net_hdr *hdr, 
 		struct stmpi_rts rts;
 
 		memcpy(&rts, payload, sizeof(rts));
-		recv_rts(stmpi_container_of(r, struct stmpi_op, match), p, source, tag, hdr->w[2], &rts);
+		recv_rts(stmpi_container_of(r, struct stmpi_op, match), p, source, tag, hdr->w[2],
+			 &rts);
 	}
 }
 
@@ -612,7 +616,8 @@ static void leave_sendq(struct stmpi_op *op)
 	if (*at == NULL)
 		return;
 	*at = op->next;
-	for (op->proc->sendq_tail = op->proc->sendq; op->proc->sendq_tail && op->proc->sendq_tail->next;)
+	for (op->proc->sendq_tail = op->proc->sendq;
+	     op->proc->sendq_tail && op->proc->sendq_tail->next;)
 		op->proc->sendq_tail = op->proc->sendq_tail->next;
 }
 
@@ -670,8 +675,9 @@ int stmpi_probe(struct stmpi_comm *comm, int32_t source, int32_t tag, struct stm
 	stmpi_progress_poll_locked();
 	found = stmpi_match_find(&E->match, comm->ctx, source, tag);
 	if (found != NULL) {
-		*result = (struct stmpi_result){found->source, found->tag, 0,
-						stmpi_container_of(found, struct message, match)->bytes};
+		*result = (struct stmpi_result){
+			found->source, found->tag, 0,
+			stmpi_container_of(found, struct message, match)->bytes};
 		ret = 1;
 	} else if (source >= 0 && comm->procs[source]->error != 0) {
 		ret = stmpi_error_set(STMPI_EPEER, "source %d: the process is gone", source);

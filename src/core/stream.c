@@ -76,8 +76,8 @@ int stmpi_stream_create(const char *type_name, const void *handle, size_t handle
 			return ret;
 		if (handle_bytes != ops->handle_bytes)
 			return stmpi_error_set(STMPI_EINVAL,
-					       "value has %zu bytes, but a %s has %zu", handle_bytes,
-					       type_name, ops->handle_bytes);
+					       "value has %zu bytes, but a %s has %zu",
+					       handle_bytes, type_name, ops->handle_bytes);
 	}
 	s = reuse();
 	if (s == NULL)
@@ -117,8 +117,8 @@ void stmpi_stream_put(struct stmpi_stream *stream)
 	if (atomic_fetch_sub(&stream->refs, 1) != 1)
 		return;
 	/*
-	 * Every operation held its communicator and that this stream, so all works have run: nothing of
-	 * this stream is queued on the port any more.
+	 * Every operation held its communicator and that this stream, so all works have run:
+	 * nothing of this stream is queued on the port any more.
 	 */
 	if (ops != NULL) {
 		ops->detach(port);

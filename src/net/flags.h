@@ -14,7 +14,8 @@
 
 #define STMPI_FLAGS_MAX (1u << 24) /* words; an index fits in 24 bits */
 
-/* One per process, owned by the engine. Words are handed out under the caller's lock, never returned. */
+/* One per process, owned by the engine. Words are handed out under the caller's lock, never
+ * returned. */
 struct stmpi_flags {
 	uint64_t *words; /* STMPI_FLAGS_MAX of them, page aligned, initially 0 */
 	size_t bytes;

@@ -23,7 +23,8 @@ int stmpi_stream_backend_find(const char *type_name, const struct stmpi_stream_o
 		if (strcmp(b->type_name, type_name) != 0)
 			continue;
 		if (strcmp(only, "auto") != 0 && strcmp(only, b->name) != 0)
-			return stmpi_error_set(STMPI_EINVAL, "type \"%s\": STMPI_STREAM_BACKEND=%s forbids it",
+			return stmpi_error_set(STMPI_EINVAL,
+					       "type \"%s\": STMPI_STREAM_BACKEND=%s forbids it",
 					       type_name, only);
 		ret = b->probe(why, sizeof(why));
 		if (ret != 0)
@@ -31,5 +32,6 @@ int stmpi_stream_backend_find(const char *type_name, const struct stmpi_stream_o
 		*ops = b;
 		return 0;
 	}
-	return stmpi_error_set(STMPI_EINVAL, "type \"%s\": this build has no such stream type", type_name);
+	return stmpi_error_set(STMPI_EINVAL, "type \"%s\": this build has no such stream type",
+			       type_name);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stream.h: what a stream can do for the core. One const table of operations per backend, one folder each.
- * It must not know of messages, matching or MPI.
+ * stream.h: what a stream can do for the core. One const table of operations per backend, one
+ * folder each. It must not know of messages, matching or MPI.
  *
- * A backend stream that the user made (a stmpi_host_stream_t, later a cudaStream_t) is attached once per
- * MPIX_Stream; the attachment is a *port*. Queueing calls on one port come from one thread at a time
- * (the core holds the stream's mutex); several ports of one backend stream may be used at once.
+ * A backend stream that the user made (a stmpi_host_stream_t, later a cudaStream_t) is attached
+ * once per MPIX_Stream; the attachment is a *port*. Queueing calls on one port come from one thread
+ * at a time (the core holds the stream's mutex); several ports of one backend stream may be used at
+ * once.
  */
 #ifndef STMPI_STREAM_STREAM_H
 #define STMPI_STREAM_STREAM_H
@@ -17,7 +18,8 @@
 
 /* Capability bits. */
 enum {
-	/* After each doorbell write the stream itself calls hook->doorbell, and hook->poll while it waits. */
+	/* After each doorbell write the stream itself calls hook->doorbell, and hook->poll while it
+	 * waits. */
 	STMPI_STREAM_CAP_DRIVES_PROGRESS = 1u << 0,
 };
 
@@ -30,12 +32,14 @@ struct stmpi_stream_hook {
 	void (*doorbell)(void *arg);
 	/* Make progress on everything. Returns the number of events, 0 when nothing moved. */
 	int (*poll)(void);
-	/* Called at most every few milliseconds by a thread that waits: slow checks (watchdog, dead peers). */
+	/* Called at most every few milliseconds by a thread that waits: slow checks (watchdog, dead
+	 * peers). */
 	void (*idle)(void);
 };
 
 enum stmpi_memop_kind {
-	STMPI_MEMOP_DOORBELL, /* store value to *addr, then hook->doorbell where the stream drives progress */
+	STMPI_MEMOP_DOORBELL, /* store value to *addr, then hook->doorbell where the stream drives
+				 progress */
 	STMPI_MEMOP_WRITE,    /* store value to *addr; nobody is told */
 	STMPI_MEMOP_WAIT,     /* wait until (int64_t)(*addr - value) >= 0 */
 	STMPI_MEMOP_COPY,     /* copy `value` bytes from src to addr */
@@ -55,8 +59,8 @@ struct stmpi_stream_port {
 };
 
 struct stmpi_stream_ops {
-	uint32_t abi;   /* STMPI_STREAM_ABI */
-	uint32_t bytes; /* sizeof(struct stmpi_stream_ops) */
+	uint32_t abi;	       /* STMPI_STREAM_ABI */
+	uint32_t bytes;	       /* sizeof(struct stmpi_stream_ops) */
 	const char *name;      /* "host" */
 	const char *type_name; /* info value of `type`: "stmpi_host_stream_t" */
 	size_t handle_bytes;   /* size of the user's handle */
@@ -73,7 +77,8 @@ struct stmpi_stream_ops {
 	int (*attach)(const void *handle, const struct stmpi_stream_hook *hook, void *hook_arg,
 		      struct stmpi_stream_port **port);
 
-	/* Give the port up; queued work still runs. No queueing call may come after. NULL is allowed. */
+	/* Give the port up; queued work still runs. No queueing call may come after. NULL is
+	 * allowed. */
 	void (*detach)(struct stmpi_stream_port *port);
 
 	/* Queue n memory operations as one unit: all or (on error) none. -STMPI_ENOMEM. */

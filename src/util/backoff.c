@@ -7,8 +7,9 @@
 #include "util/clock.h"
 
 /*
- * Yielding lasts 2 ms: long enough for a peer that shares the core to answer, short enough that a silent
- * receive costs little. Then sleeps double from 20 us to 1 ms: a waiter costs about 1 % of a core.
+ * Yielding lasts 2 ms: long enough for a peer that shares the core to answer, short enough that a
+ * silent receive costs little. Then sleeps double from 20 us to 1 ms: a waiter costs about 1 % of a
+ * core.
  */
 #define YIELD_NS     2000000u
 #define SLEEP_MIN_NS 20000u

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * backoff.h: how every polling loop of the library waits: spin, then yield, then sleep.
- * A loop calls stmpi_backoff_pause after each fruitless look and stmpi_backoff_reset after a fruitful one.
+ * A loop calls stmpi_backoff_pause after each fruitless look and stmpi_backoff_reset after a
+ * fruitful one.
  */
 #ifndef STMPI_UTIL_BACKOFF_H
 #define STMPI_UTIL_BACKOFF_H
@@ -12,12 +13,14 @@
 
 /* Owned by one waiting thread. Zero-initialise. */
 struct stmpi_backoff {
-	uint32_t rounds;     /* fruitless looks since the last reset */
-	uint32_t sleep_ns;   /* the next sleep, grows up to a bound */
-	uint64_t since_ns;   /* when yielding began, 0 before */
+	uint32_t rounds;   /* fruitless looks since the last reset */
+	uint32_t sleep_ns; /* the next sleep, grows up to a bound */
+	uint64_t since_ns; /* when yielding began, 0 before */
 };
 
-/* Looks that are made with no more than a PAUSE between them: about 20 us of waiting. */
+/* Looks with nothing between them, then looks with a PAUSE (tens of ns): some 50 us of waiting in
+ * all. */
+#define STMPI_BACKOFF_EAGER 300u
 #define STMPI_BACKOFF_SPINS 1000u
 
 /* Yield or sleep; the part of stmpi_backoff_pause that costs a system call. */
@@ -30,11 +33,13 @@ static inline void stmpi_backoff_reset(struct stmpi_backoff *b)
 	b->sleep_ns = 0;
 }
 
-/* Returns 1 when the pause made a system call: time to look at slow things (watchdog, dead peers). */
+/* Returns 1 when the pause made a system call: time to look at slow things (watchdog, dead peers).
+ */
 static inline int stmpi_backoff_pause(struct stmpi_backoff *b)
 {
 	if (stmpi_likely(++b->rounds < STMPI_BACKOFF_SPINS)) {
-		stmpi_cpu_relax();
+		if (b->rounds > STMPI_BACKOFF_EAGER)
+			stmpi_cpu_relax();
 		return 0;
 	}
 	stmpi_backoff_slow(b);

@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STMPI_CACHE_LINE       64
-#define STMPI_CACHE_ALIGNED    __attribute__((aligned(STMPI_CACHE_LINE)))
-#define stmpi_likely(x)        __builtin_expect(!!(x), 1)
-#define stmpi_unlikely(x)      __builtin_expect(!!(x), 0)
-#define stmpi_printf_like(f, a) __attribute__((format(printf, f, a)))
-#define stmpi_array_len(a)     (sizeof(a) / sizeof((a)[0]))
+#define STMPI_CACHE_LINE		      64
+#define STMPI_CACHE_ALIGNED		      __attribute__((aligned(STMPI_CACHE_LINE)))
+#define stmpi_likely(x)			      __builtin_expect(!!(x), 1)
+#define stmpi_unlikely(x)		      __builtin_expect(!!(x), 0)
+#define stmpi_printf_like(f, a)		      __attribute__((format(printf, f, a)))
+#define stmpi_array_len(a)		      (sizeof(a) / sizeof((a)[0]))
 #define stmpi_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 /* Tell the core that this is a spin loop (x86 PAUSE, arm YIELD). */
@@ -25,7 +25,8 @@ static inline void stmpi_cpu_relax(void)
 #endif
 }
 
-/* 64-bit words that user code, other processes or devices also touch: plain storage, atomic access. */
+/* 64-bit words that user code, other processes or devices also touch: plain storage, atomic access.
+ */
 static inline uint64_t stmpi_word_load(const uint64_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE); /* partner: stmpi_word_store */

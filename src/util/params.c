@@ -22,48 +22,58 @@ static const char *const on_off[] = {"off", "on", NULL};
 
 #define CHOICE(list) STMPI_PARAM_CHOICE, .choices = (list)
 #define INT(lo, hi)  STMPI_PARAM_INT, .min = (lo), .max = (hi)
-#define STRING       STMPI_PARAM_STRING
+#define STRING	     STMPI_PARAM_STRING
 
 static const struct stmpi_param_desc table[STMPI_PARAM_COUNT] = {
 	[STMPI_PARAM_LOG_LEVEL] = {"STMPI_LOG_LEVEL", CHOICE(log_levels), .fallback = "warn",
 				   .help = "what to print on stderr"},
-	[STMPI_PARAM_STREAM_BACKEND] = {"STMPI_STREAM_BACKEND", CHOICE(stream_backends),
-					.fallback = "auto",
-					.help = "the only kind of stream to accept; auto: every kind of this build"},
-	[STMPI_PARAM_NET_BACKEND] = {"STMPI_NET_BACKEND", CHOICE(net_backends), .fallback = "auto",
-				     .is_shared = 1,
-				     .help = "rail for all peers; auto: shm on the same node, ofi between nodes"},
-	[STMPI_PARAM_OFI_PROVIDER] = {"STMPI_OFI_PROVIDER", STRING, .fallback = "", .is_shared = 1,
-				      .help = "libfabric provider for all peers, such as tcp;ofi_rxm, sockets, shm; "
-					      "empty: the best one, between nodes only"},
-	[STMPI_PARAM_OFI_DOMAIN] = {"STMPI_OFI_DOMAIN", STRING, .fallback = "",
-				    .help = "libfabric domain (network device); empty: the closest one"},
-	[STMPI_PARAM_TRIGGER] = {"STMPI_TRIGGER", CHOICE(triggers), .fallback = "auto", .is_shared = 1,
-				 .help = "what fires an enqueued operation"},
-	[STMPI_PARAM_PROGRESS] = {"STMPI_PROGRESS", CHOICE(progress), .fallback = "adaptive",
-				  .help = "progress thread: adaptive (spin briefly, yield, sleep), spin (a core of "
-					  "its own), none (waiting calls and host streams only)"},
-	[STMPI_PARAM_PROGRESS_CPU] = {"STMPI_PROGRESS_CPU", INT(-1, 65535), .fallback = "-1",
-				      .help = "core of the progress thread; -1: one that the caller does not use"},
-	[STMPI_PARAM_EAGER_MAX] = {"STMPI_EAGER_MAX", INT(-1, 1 << 20), .fallback = "-1", .is_shared = 1,
-				   .help = "largest message, in bytes, that is sent at once; -1: the rail's own limit"},
-	[STMPI_PARAM_EAGER_CREDITS] = {"STMPI_EAGER_CREDITS", INT(1, 30000), .fallback = "1024",
-				       .is_shared = 1,
-				       .help = "messages sent at once to one peer that it has not received yet; "
-					       "more wait at the sender"},
+	[STMPI_PARAM_STREAM_BACKEND] =
+		{"STMPI_STREAM_BACKEND", CHOICE(stream_backends), .fallback = "auto",
+		 .help = "the only kind of stream to accept; auto: every kind of this build"},
+	[STMPI_PARAM_NET_BACKEND] =
+		{"STMPI_NET_BACKEND", CHOICE(net_backends), .fallback = "auto", .is_shared = 1,
+		 .help = "rail for all peers; auto: shm on the same node, ofi between nodes"},
+	[STMPI_PARAM_OFI_PROVIDER] =
+		{"STMPI_OFI_PROVIDER", STRING, .fallback = "", .is_shared = 1,
+		 .help = "libfabric provider for all peers, such as tcp;ofi_rxm, sockets, shm; "
+			 "empty: the best one, between nodes only"},
+	[STMPI_PARAM_OFI_DOMAIN] =
+		{"STMPI_OFI_DOMAIN", STRING, .fallback = "",
+		 .help = "libfabric domain (network device); empty: the closest one"},
+	[STMPI_PARAM_TRIGGER] = {"STMPI_TRIGGER", CHOICE(triggers), .fallback = "auto",
+				 .is_shared = 1, .help = "what fires an enqueued operation"},
+	[STMPI_PARAM_PROGRESS] =
+		{"STMPI_PROGRESS", CHOICE(progress), .fallback = "adaptive",
+		 .help = "progress thread: adaptive (spin briefly, yield, sleep), spin (a core of "
+			 "its own), none (waiting calls and host streams only)"},
+	[STMPI_PARAM_PROGRESS_CPU] =
+		{"STMPI_PROGRESS_CPU", INT(-1, 65535), .fallback = "-1",
+		 .help = "core of the progress thread; -1: one that the caller does not use"},
+	[STMPI_PARAM_EAGER_MAX] = {"STMPI_EAGER_MAX", INT(-1, 1 << 20), .fallback = "-1",
+				   .is_shared = 1,
+				   .help = "largest message, in bytes, that is sent at once; -1: "
+					   "the rail's own limit"},
+	[STMPI_PARAM_EAGER_CREDITS] =
+		{"STMPI_EAGER_CREDITS", INT(1, 30000), .fallback = "1024", .is_shared = 1,
+		 .help = "messages sent at once to one peer that it has not received yet; "
+			 "more wait at the sender"},
 	[STMPI_PARAM_SHM_CMA] = {"STMPI_SHM_CMA", CHOICE(cma), .fallback = "auto",
-				 .help = "read large messages of the same node by process_vm_readv where it is allowed"},
-	[STMPI_PARAM_NODE] = {"STMPI_NODE", STRING, .fallback = "",
-			      .help = "name of this node; ranks with another name are reached by network; "
-				      "empty: found out"},
-	[STMPI_PARAM_WATCHDOG] = {"STMPI_WATCHDOG", INT(0, 1000000), .fallback = "1800",
-				  .help = "seconds without progress after which pending operations end with an "
-					  "error and are listed; 0: never"},
+				 .help = "read large messages of the same node by process_vm_readv "
+					 "where it is allowed"},
+	[STMPI_PARAM_NODE] =
+		{"STMPI_NODE", STRING, .fallback = "",
+		 .help = "name of this node; ranks with another name are reached by network; "
+			 "empty: found out"},
+	[STMPI_PARAM_WATCHDOG] =
+		{"STMPI_WATCHDOG", INT(0, 1000000), .fallback = "1800",
+		 .help = "seconds without progress after which pending operations end with an "
+			 "error and are listed; 0: never"},
 	[STMPI_PARAM_STATS] = {"STMPI_STATS", CHOICE(on_off), .fallback = "off",
 			       .help = "print counters at MPI_Finalize"},
-	[STMPI_PARAM_DUMP_SIGNAL] = {"STMPI_DUMP_SIGNAL", INT(0, 64), .fallback = "0",
-				     .help = "number of a signal that makes the library list its pending "
-					     "operations on stderr; 0: none"},
+	[STMPI_PARAM_DUMP_SIGNAL] =
+		{"STMPI_DUMP_SIGNAL", INT(0, 64), .fallback = "0",
+		 .help = "number of a signal that makes the library list its pending "
+			 "operations on stderr; 0: none"},
 };
 
 /* Written once under `once` (or by stmpi_params_reload, which only tests call), read by all. */
@@ -157,11 +167,14 @@ static int bad_value(enum stmpi_param p)
 	size_t n = 0;
 
 	if (d->type == STMPI_PARAM_INT)
-		return stmpi_error_set(STMPI_ECONFIG, "%s=\"%s\": must be a whole number from %lld to %lld",
-				       d->env, values[p].text, (long long)d->min, (long long)d->max);
+		return stmpi_error_set(
+			STMPI_ECONFIG, "%s=\"%s\": must be a whole number from %lld to %lld",
+			d->env, values[p].text, (long long)d->min, (long long)d->max);
 	for (int i = 0; d->choices[i] != NULL && n < sizeof(list); i++)
-		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "", d->choices[i]);
-	return stmpi_error_set(STMPI_ECONFIG, "%s=\"%s\": must be one of %s", d->env, values[p].text, list);
+		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "",
+				      d->choices[i]);
+	return stmpi_error_set(STMPI_ECONFIG, "%s=\"%s\": must be one of %s", d->env,
+			       values[p].text, list);
 }
 
 static void warn_unknown(void)
@@ -177,7 +190,9 @@ static void warn_unknown(void)
 				strncmp(table[p].env, *e, (size_t)(end - *e)) == 0;
 		/* Names with a second underscore prefix of the tests' own are theirs. */
 		if (!known && strncmp(*e, "STMPI_TEST_", 11) != 0)
-			stmpi_log(STMPI_LOG_WARN, "unknown parameter %.*s is ignored (stmpi_info --parameters lists them)",
+			stmpi_log(STMPI_LOG_WARN,
+				  "unknown parameter %.*s is ignored (stmpi_info --parameters "
+				  "lists them)",
 				  (int)(end - *e), *e);
 	}
 }
@@ -202,8 +217,8 @@ int stmpi_params_shared_text(char *text, size_t bytes)
 		size_t used = (size_t)n < bytes ? (size_t)n : bytes;
 
 		if (table[p].is_shared)
-			n += snprintf(text + used, bytes - used, "%s%s=%s", n ? " " : "", table[p].env,
-				      values[p].text);
+			n += snprintf(text + used, bytes - used, "%s%s=%s", n ? " " : "",
+				      table[p].env, values[p].text);
 	}
 	return n;
 }

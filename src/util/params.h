@@ -28,27 +28,45 @@ enum stmpi_param {
 	STMPI_PARAM_COUNT
 };
 
-enum stmpi_param_type { STMPI_PARAM_INT, STMPI_PARAM_CHOICE, STMPI_PARAM_STRING };
+enum stmpi_param_type {
+	STMPI_PARAM_INT,
+	STMPI_PARAM_CHOICE,
+	STMPI_PARAM_STRING
+};
 
 /* One row of the table; constant. */
 struct stmpi_param_desc {
 	const char *env;
 	enum stmpi_param_type type;
-	const char *fallback;       /* the default, as text */
+	const char *fallback;	    /* the default, as text */
 	const char *const *choices; /* CHOICE: NULL-terminated; else NULL */
-	int64_t min, max;           /* INT: inclusive range */
-	int is_shared;              /* 1: all ranks of a communicator must agree on it */
+	int64_t min, max;	    /* INT: inclusive range */
+	int is_shared;		    /* 1: all ranks of a communicator must agree on it */
 	const char *help;
 };
 
 /* STMPI_PARAM_NET_BACKEND */
-enum { STMPI_NET_AUTO, STMPI_NET_SHM, STMPI_NET_OFI };
+enum {
+	STMPI_NET_AUTO,
+	STMPI_NET_SHM,
+	STMPI_NET_OFI
+};
 /* STMPI_PARAM_TRIGGER */
-enum { STMPI_TRIGGER_AUTO, STMPI_TRIGGER_SOFTWARE };
+enum {
+	STMPI_TRIGGER_AUTO,
+	STMPI_TRIGGER_SOFTWARE
+};
 /* STMPI_PARAM_PROGRESS */
-enum { STMPI_PROGRESS_ADAPTIVE, STMPI_PROGRESS_SPIN, STMPI_PROGRESS_NONE };
+enum {
+	STMPI_PROGRESS_ADAPTIVE,
+	STMPI_PROGRESS_SPIN,
+	STMPI_PROGRESS_NONE
+};
 /* STMPI_PARAM_SHM_CMA */
-enum { STMPI_CMA_AUTO, STMPI_CMA_OFF };
+enum {
+	STMPI_CMA_AUTO,
+	STMPI_CMA_OFF
+};
 
 const struct stmpi_param_desc *stmpi_param_desc(enum stmpi_param p);
 
@@ -61,8 +79,9 @@ int64_t stmpi_param_choice(enum stmpi_param p); /* index into choices */
 const char *stmpi_param_string(enum stmpi_param p);
 
 /*
- * Check every parameter that the environment sets. Returns 0, or -STMPI_ECONFIG with a text (error.h)
- * that names the parameter, its value and what it may be. An unknown STMPI_ name is a warning.
+ * Check every parameter that the environment sets. Returns 0, or -STMPI_ECONFIG with a text
+ * (error.h) that names the parameter, its value and what it may be. An unknown STMPI_ name is a
+ * warning.
  */
 int stmpi_params_check(void);
 

@@ -10,7 +10,8 @@
 static struct stmpi_spscq_chunk *chunk_get(struct stmpi_spscq *q)
 {
 	/* Partner: stmpi_spscq_advance. */
-	struct stmpi_spscq_chunk *c = atomic_exchange_explicit(&q->spare, NULL, memory_order_acq_rel);
+	struct stmpi_spscq_chunk *c =
+		atomic_exchange_explicit(&q->spare, NULL, memory_order_acq_rel);
 
 	if (c == NULL)
 		c = malloc(sizeof(*c) + (size_t)q->chunk_records * q->record_bytes);
@@ -20,7 +21,8 @@ static struct stmpi_spscq_chunk *chunk_get(struct stmpi_spscq *q)
 int stmpi_spscq_init(struct stmpi_spscq *q, size_t record_bytes)
 {
 	q->record_bytes = (uint32_t)record_bytes;
-	q->chunk_records = (uint32_t)((CHUNK_BYTES - sizeof(struct stmpi_spscq_chunk)) / record_bytes);
+	q->chunk_records =
+		(uint32_t)((CHUNK_BYTES - sizeof(struct stmpi_spscq_chunk)) / record_bytes);
 	atomic_init(&q->spare, NULL);
 	atomic_init(&q->pushed, 0);
 	q->tail_used = q->head_used = 0;
@@ -37,7 +39,8 @@ void stmpi_spscq_fini(struct stmpi_spscq *q)
 {
 	struct stmpi_spscq_chunk *c = q->head, *next;
 
-	/* `next` of the tail chunk is NULL or a reserved, unused successor; both end the walk rightly. */
+	/* `next` of the tail chunk is NULL or a reserved, unused successor; both end the walk
+	 * rightly. */
 	for (; c != NULL; c = next) {
 		next = c->next;
 		free(c);
@@ -70,7 +73,8 @@ void stmpi_spscq_unreserve(struct stmpi_spscq *q, uint32_t records)
 {
 	while (records-- > 0) {
 		if (q->tail_used == 0) {
-			/* The chunk before still holds reserved records, so the consumer has not freed it. */
+			/* The chunk before still holds reserved records, so the consumer has not
+			 * freed it. */
 			q->tail = q->tail->prev;
 			q->tail_used = q->chunk_records;
 		}

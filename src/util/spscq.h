@@ -3,8 +3,8 @@
  * spscq.h: an unbounded queue of fixed-size records from one producer to one consumer.
  *
  * Chunks of records are linked; an emptied chunk goes back to the producer. Producer side: _push,
- * consumer side: _peek and _pop; several producers must hold a lock of their own around _push, several
- * consumers likewise. A push allocates once per chunk; peek and pop never do (hot path).
+ * consumer side: _peek and _pop; several producers must hold a lock of their own around _push,
+ * several consumers likewise. A push allocates once per chunk; peek and pop never do (hot path).
  */
 #ifndef STMPI_UTIL_SPSCQ_H
 #define STMPI_UTIL_SPSCQ_H
@@ -17,9 +17,9 @@
 struct stmpi_spscq_chunk;
 
 /*
- * Ordering: `pushed` is stored with release after the record (and the link to its chunk) is written, and
- * loaded with acquire before it is read. `spare` passes an emptied chunk back: exchanged with
- * acquire-release, so the producer's reuse comes after the consumer's last read.
+ * Ordering: `pushed` is stored with release after the record (and the link to its chunk) is
+ * written, and loaded with acquire before it is read. `spare` passes an emptied chunk back:
+ * exchanged with acquire-release, so the producer's reuse comes after the consumer's last read.
  */
 struct stmpi_spscq {
 	/* producer */
@@ -33,7 +33,7 @@ struct stmpi_spscq {
 	uint64_t pushed_seen; /* the consumer's last look at `pushed` */
 	/* both, rarely */
 	STMPI_CACHE_ALIGNED struct stmpi_spscq_chunk *_Atomic spare;
-	uint32_t record_bytes;  /* constant */
+	uint32_t record_bytes;	/* constant */
 	uint32_t chunk_records; /* constant */
 };
 
@@ -43,13 +43,15 @@ int stmpi_spscq_init(struct stmpi_spscq *q, size_t record_bytes);
 /* Free the memory. No thread may be using the queue; records left are dropped. */
 void stmpi_spscq_fini(struct stmpi_spscq *q);
 
-/* Reserve room for one record and return it, NULL when memory is out. Not visible before _publish. */
+/* Reserve room for one record and return it, NULL when memory is out. Not visible before _publish.
+ */
 void *stmpi_spscq_reserve(struct stmpi_spscq *q);
 
 /* Make all reserved records visible to the consumer. */
 static inline void stmpi_spscq_publish(struct stmpi_spscq *q, uint32_t records)
 {
-	/* Only the producer writes it: a relaxed read of one's own store. Partner: stmpi_spscq_peek. */
+	/* Only the producer writes it: a relaxed read of one's own store. Partner:
+	 * stmpi_spscq_peek. */
 	uint64_t n = atomic_load_explicit(&q->pushed, memory_order_relaxed);
 
 	atomic_store_explicit(&q->pushed, n + records, memory_order_release);
