@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * agree.c: how the processes of a new stream communicator agree on its context id and enter it together.
+ * agree.c: how the processes of a new stream communicator agree on its context id and enter it
+ * together.
  *
- * Each proposes an id, the largest is tried; where it is in use the round is repeated with newer ones. The last
- * reduction is also the barrier that the core asks for: nobody ends before all have entered.
+ * Each proposes an id, the largest is tried; where it is in use the round is repeated with newer
+ * ones. The last reduction is also the barrier that the core asks for: nobody ends before all have
+ * entered.
  */
 #include <limits.h>
 
 #include "mpix_int.h"
 
-enum { STEP_PROPOSE, STEP_TRY, STEP_ENTER, STEP_END };
+enum {
+	STEP_PROPOSE,
+	STEP_TRY,
+	STEP_ENTER,
+	STEP_END
+};
 
 static int reduce(struct mpix_agree *a, const void *in, void *out, MPI_Datatype type, MPI_Op op)
 {
@@ -58,28 +65,30 @@ int mpix_agree_step(struct mpix_agree *a)
 {
 	int flag = 1, rc;
 
-	for (;;) {
-		if (a->pending != MPI_REQUEST_NULL) {
-			rc = PMPI_Test(&a->pending, &flag, MPI_STATUS_IGNORE);
+	while (a->step != STEP_END) {
+		if (!a->is_begun) {
+			rc = begin(a);
 			if (rc != MPI_SUCCESS)
 				return -rc;
-			if (!flag)
-				return 0;
-			/* An id in use somewhere: again. */
-			a->step = a->step == STEP_TRY && !a->all ? STEP_PROPOSE : a->step + 1;
+			a->is_begun = 1;
 		}
-		if (a->step == STEP_END)
-			return 1;
-		rc = begin(a);
+		rc = PMPI_Test(&a->pending, &flag, MPI_STATUS_IGNORE);
 		if (rc != MPI_SUCCESS)
 			return -rc;
+		if (!flag)
+			return 0;
+		a->is_begun = 0;
+		/* An id in use somewhere: again. */
+		a->step = a->step == STEP_TRY && !a->all ? STEP_PROPOSE : a->step + 1;
 	}
+	return 1;
 }
 
 int mpix_agree_run(struct mpix_agree *a)
 {
 	int rc;
 
+	/* PMPI_Wait makes the request null, on which the next PMPI_Test succeeds. */
 	while ((rc = mpix_agree_step(a)) == 0)
 		PMPI_Wait(&a->pending, MPI_STATUS_IGNORE);
 	return rc < 0 ? -rc : MPI_SUCCESS;

@@ -2,8 +2,8 @@
 /* args.c: argument checks of point-to-point calls. Hot until something is wrong. */
 #include "mpix_int.h"
 
-static int bad_args(const char *func, struct mpix_comm *c, int is_recv, const void *buf, MPI_Count count,
-		    MPI_Datatype type, int peer, int tag)
+static int bad_args(const char *func, struct mpix_comm *c, int is_recv, const void *buf,
+		    MPI_Count count, MPI_Datatype type, int peer, int tag)
 {
 	const char *peer_name = is_recv ? "source" : "dest";
 	const char *why = NULL;
@@ -15,21 +15,24 @@ static int bad_args(const char *func, struct mpix_comm *c, int is_recv, const vo
 				 (long long)count);
 	size = mpix_type_size(type, &why);
 	if (size < 0)
-		return mpix_fail(c->handle, (int)-size, "%s: invalid argument datatype = 0x%08x: %s", func,
+		return mpix_fail(c->handle, (int)-size,
+				 "%s: invalid argument datatype = 0x%08x: %s", func,
 				 (unsigned int)type, why);
 	if ((peer < 0 || peer >= c->ranks) && peer != MPI_PROC_NULL)
 		return mpix_fail(c->handle, MPI_ERR_RANK,
-				 "%s: invalid argument %s = %d: the communicator has ranks 0 to %d", func,
-				 peer_name, peer, c->ranks - 1);
+				 "%s: invalid argument %s = %d: the communicator has ranks 0 to %d",
+				 func, peer_name, peer, c->ranks - 1);
 	if (tag < 0 || tag > c->tag_ub)
-		return mpix_fail(c->handle, MPI_ERR_TAG, "%s: invalid argument tag = %d: 0 to %d is possible",
-				 func, tag, c->tag_ub);
+		return mpix_fail(c->handle, MPI_ERR_TAG,
+				 "%s: invalid argument tag = %d: 0 to %d is possible", func, tag,
+				 c->tag_ub);
 	if (buf == NULL || buf == MPI_IN_PLACE)
 		return mpix_fail(c->handle, MPI_ERR_BUFFER,
 				 "%s: invalid argument buf = %s with count = %lld", func,
 				 buf == NULL ? "NULL" : "MPI_IN_PLACE", (long long)count);
 	return mpix_fail(c->handle, MPI_ERR_COUNT,
-			 "%s: invalid argument count = %lld: more than 2^63 bytes with elements of %lld bytes",
+			 "%s: invalid argument count = %lld: more than 2^63 bytes with elements of "
+			 "%lld bytes",
 			 func, (long long)count, (long long)size);
 }
 

@@ -2,8 +2,9 @@
 /*
  * datatype.c: the size of a datatype that is one contiguous run of bytes.
  *
- * Sizes of predefined types are kept in a table. A derived type is taken apart once, and the answer kept on it as
- * an attribute, which goes when the type goes: a handle alone may mean another type later.
+ * Sizes of predefined types are kept in a table. A derived type is taken apart once, and the answer
+ * kept on it as an attribute, which goes when the type goes: a handle alone may mean another type
+ * later.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@ static struct element element_of(MPI_Datatype type)
 	return e;
 }
 
-/* Append a block of elements at disp to a run that grows at its end. 0 when there is a gap or a step back. */
+/* Append a block of elements at disp to a run that grows at its end. 0 when there is a gap or a
+ * step back. */
 static int append(struct run *run, int64_t disp, int64_t length, const struct element *e)
 {
 	if (length == 0)
@@ -56,7 +58,8 @@ static int append(struct run *run, int64_t disp, int64_t length, const struct el
 	return 1;
 }
 
-/* A type taken apart: integers, addresses and large counts of its constructor as one row of numbers. */
+/* A type taken apart: integers, addresses and large counts of its constructor as one row of
+ * numbers. */
 struct contents {
 	int combiner;
 	MPI_Count n_integers, n_addresses, n_large, n_types;
@@ -78,8 +81,9 @@ static int open_contents(MPI_Datatype type, struct contents *c)
 		return 1;
 	n = (size_t)(c->n_integers + c->n_addresses + c->n_large);
 	/* Five arrays, the widest elements first. */
-	c->memory = malloc(n * 8 + (size_t)c->n_large * 8 + (size_t)c->n_addresses * 8 +
-			   (size_t)c->n_integers * 4 + (size_t)c->n_types * sizeof(MPI_Datatype) + 8);
+	c->memory =
+		malloc(n * 8 + (size_t)c->n_large * 8 + (size_t)c->n_addresses * 8 +
+		       (size_t)c->n_integers * 4 + (size_t)c->n_types * sizeof(MPI_Datatype) + 8);
 	if (c->memory == NULL)
 		return 0;
 	c->v = c->memory;
@@ -87,8 +91,8 @@ static int open_contents(MPI_Datatype type, struct contents *c)
 	c->addresses = (MPI_Aint *)(c->large + c->n_large);
 	c->integers = (int *)(c->addresses + c->n_addresses);
 	c->types = (MPI_Datatype *)(c->integers + c->n_integers);
-	PMPI_Type_get_contents_c(type, c->n_integers, c->n_addresses, c->n_large, c->n_types, c->integers,
-				 c->addresses, c->large, c->types);
+	PMPI_Type_get_contents_c(type, c->n_integers, c->n_addresses, c->n_large, c->n_types,
+				 c->integers, c->addresses, c->large, c->types);
 	for (MPI_Count k = 0; k < c->n_integers; k++)
 		c->v[i++] = c->integers[k];
 	for (MPI_Count k = 0; k < c->n_addresses; k++)
@@ -170,7 +174,7 @@ static int vector_run(const int64_t *v, int64_t unit, const struct element *e, s
 static int contents_run(const struct contents *c, struct run *run)
 {
 	const int64_t *v = c->v;
-	struct element e = { 0 };
+	struct element e = {0};
 
 	if (c->combiner == MPI_COMBINER_STRUCT)
 		return struct_run(c, run);
@@ -204,7 +208,7 @@ static int contents_run(const struct contents *c, struct run *run)
 
 static int is_run(MPI_Datatype type, struct run *run)
 {
-	struct contents c = { 0 };
+	struct contents c = {0};
 	MPI_Count lb, extent, size;
 	int ok;
 
@@ -252,7 +256,8 @@ int64_t mpix_type_size_slow(MPI_Datatype type, const char **why)
 	int named, flag = 0;
 
 	*why = "not a datatype, or not committed";
-	/* The cheapest call that looks at a type with error return: is it one, has it been committed? */
+	/* The cheapest call that looks at a type with error return: is it one, has it been
+	 * committed? */
 	if (!looks_like_type(type) ||
 	    PMPI_Pack_size_c(1, type, mpix_private_comm, &bytes) != MPI_SUCCESS)
 		return -MPI_ERR_TYPE;
@@ -269,6 +274,7 @@ int64_t mpix_type_size_slow(MPI_Datatype type, const char **why)
 				      memory_order_relaxed);
 	if (size >= 0)
 		return size;
-	*why = "a derived datatype that is not contiguous: not supported yet on a stream communicator";
+	*why = "a derived datatype that is not contiguous: not supported yet on a stream "
+	       "communicator";
 	return -MPI_ERR_TYPE;
 }

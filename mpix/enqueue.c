@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* enqueue.c: the calls that queue operations on a stream. Warm: no call of MPI, no malloc in the usual case. */
+/* enqueue.c: the calls that queue operations on a stream. Warm: no call of MPI, no malloc in the
+ * usual case. */
 #include <stdlib.h>
 
 #include "mpix_int.h"
@@ -14,8 +15,8 @@ static int no_stream(const char *func, MPI_Comm comm, struct mpix_comm *c)
 	int rank, rc;
 
 	if (comm == MPI_COMM_NULL)
-		return mpix_fail(MPI_COMM_NULL, MPI_ERR_COMM, "%s: invalid argument comm = MPI_COMM_NULL",
-				 func);
+		return mpix_fail(MPI_COMM_NULL, MPI_ERR_COMM,
+				 "%s: invalid argument comm = MPI_COMM_NULL", func);
 	rc = mpix_start(func);
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -25,18 +26,20 @@ static int no_stream(const char *func, MPI_Comm comm, struct mpix_comm *c)
 		if (rc != MPI_SUCCESS)
 			return rc;
 		return mpix_fail(comm, MPI_ERR_OTHER,
-				 "%s: invalid argument comm = 0x%08x: not a stream communicator", func,
-				 (unsigned int)comm);
+				 "%s: invalid argument comm = 0x%08x: not a stream communicator",
+				 func, (unsigned int)comm);
 	}
 	if (c->stream == NULL)
-		return mpix_fail(comm, MPI_ERR_OTHER,
-				 "%s: invalid argument comm = 0x%08x: its stream in this process is "
-				 "MPIX_STREAM_NULL, not a stream that can be enqueued on",
-				 func, (unsigned int)comm);
-	return mpix_fail(comm, MPI_ERR_OTHER,
-			 "%s: invalid argument comm = 0x%08x: its stream 0x%08x is a general stream (no "
-			 "info \"type\"), not a stream that can be enqueued on",
-			 func, (unsigned int)comm, (unsigned int)c->stream_handle);
+		return mpix_fail(
+			comm, MPI_ERR_OTHER,
+			"%s: invalid argument comm = 0x%08x: its stream in this process is "
+			"MPIX_STREAM_NULL, not a stream that can be enqueued on",
+			func, (unsigned int)comm);
+	return mpix_fail(
+		comm, MPI_ERR_OTHER,
+		"%s: invalid argument comm = 0x%08x: its stream 0x%08x is a general stream (no "
+		"info \"type\"), not a stream that can be enqueued on",
+		func, (unsigned int)comm, (unsigned int)c->stream_handle);
 }
 
 /* An earlier failure of the stream that nobody was told of: MPI_SUCCESS or the error, raised. */
@@ -46,9 +49,10 @@ static int sticky_error(const char *func, MPI_Comm comm, struct stmpi_stream *st
 
 	if (stmpi_likely(error == 0))
 		return MPI_SUCCESS;
-	return mpix_fail(comm, mpix_class(error),
-			 "%s: an earlier operation on this stream failed: %s (nothing was enqueued)", func,
-			 stmpi_strerror(error));
+	return mpix_fail(
+		comm, mpix_class(error),
+		"%s: an earlier operation on this stream failed: %s (nothing was enqueued)", func,
+		stmpi_strerror(error));
 }
 
 /* Everything before the core is called. */
@@ -108,7 +112,8 @@ static int nonblocking(const char *func, enum stmpi_op_kind kind, const void *bu
 	return MPI_SUCCESS;
 }
 
-int MPIX_Send_enqueue(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)
+int MPIX_Send_enqueue(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
+		      MPI_Comm comm)
 {
 	return blocking("MPIX_Send_enqueue", STMPI_OP_SEND, buf, count, datatype, dest, tag, comm,
 			MPI_STATUS_IGNORE);
@@ -121,8 +126,8 @@ int MPIX_Send_enqueue_c(const void *buf, MPI_Count count, MPI_Datatype datatype,
 			MPI_STATUS_IGNORE);
 }
 
-int MPIX_Recv_enqueue(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
-		      MPI_Status *status)
+int MPIX_Recv_enqueue(void *buf, int count, MPI_Datatype datatype, int source, int tag,
+		      MPI_Comm comm, MPI_Status *status)
 {
 	return blocking("MPIX_Recv_enqueue", STMPI_OP_RECV, buf, count, datatype, source, tag, comm,
 			status);
@@ -131,36 +136,36 @@ int MPIX_Recv_enqueue(void *buf, int count, MPI_Datatype datatype, int source, i
 int MPIX_Recv_enqueue_c(void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
 			MPI_Comm comm, MPI_Status *status)
 {
-	return blocking("MPIX_Recv_enqueue_c", STMPI_OP_RECV, buf, count, datatype, source, tag, comm,
-			status);
+	return blocking("MPIX_Recv_enqueue_c", STMPI_OP_RECV, buf, count, datatype, source, tag,
+			comm, status);
 }
 
 int MPIX_Isend_enqueue(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
 		       MPI_Comm comm, MPI_Request *request)
 {
-	return nonblocking("MPIX_Isend_enqueue", STMPI_OP_SEND, buf, count, datatype, dest, tag, comm,
-			   request);
+	return nonblocking("MPIX_Isend_enqueue", STMPI_OP_SEND, buf, count, datatype, dest, tag,
+			   comm, request);
 }
 
 int MPIX_Isend_enqueue_c(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
 			 MPI_Comm comm, MPI_Request *request)
 {
-	return nonblocking("MPIX_Isend_enqueue_c", STMPI_OP_SEND, buf, count, datatype, dest, tag, comm,
-			   request);
+	return nonblocking("MPIX_Isend_enqueue_c", STMPI_OP_SEND, buf, count, datatype, dest, tag,
+			   comm, request);
 }
 
-int MPIX_Irecv_enqueue(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
-		       MPI_Request *request)
+int MPIX_Irecv_enqueue(void *buf, int count, MPI_Datatype datatype, int source, int tag,
+		       MPI_Comm comm, MPI_Request *request)
 {
-	return nonblocking("MPIX_Irecv_enqueue", STMPI_OP_RECV, buf, count, datatype, source, tag, comm,
-			   request);
+	return nonblocking("MPIX_Irecv_enqueue", STMPI_OP_RECV, buf, count, datatype, source, tag,
+			   comm, request);
 }
 
 int MPIX_Irecv_enqueue_c(void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
 			 MPI_Comm comm, MPI_Request *request)
 {
-	return nonblocking("MPIX_Irecv_enqueue_c", STMPI_OP_RECV, buf, count, datatype, source, tag, comm,
-			   request);
+	return nonblocking("MPIX_Irecv_enqueue_c", STMPI_OP_RECV, buf, count, datatype, source, tag,
+			   comm, request);
 }
 
 /* ---- waits ---- */
@@ -201,8 +206,8 @@ static int bad_request(const char *func, MPI_Request request, int index, const c
 	MPI_Comm comm = req != NULL && req->op != NULL ? mpix_req_comm(req) : MPI_COMM_NULL;
 
 	if (index < 0)
-		return mpix_fail(comm, MPI_ERR_REQUEST, "%s: invalid argument request = 0x%08x: %s", func,
-				 (unsigned int)request, why);
+		return mpix_fail(comm, MPI_ERR_REQUEST, "%s: invalid argument request = 0x%08x: %s",
+				 func, (unsigned int)request, why);
 	return mpix_fail(comm, MPI_ERR_REQUEST,
 			 "%s: invalid argument array_of_requests[%d] = 0x%08x: %s", func, index,
 			 (unsigned int)request, why);
@@ -270,7 +275,8 @@ static int wait_enqueue(const char *func, int count, MPI_Request *requests, MPI_
 	int rc;
 
 	if (list_open(&l, count) != 0)
-		return mpix_fail(MPI_COMM_NULL, MPI_ERR_NO_MEM, "%s: no memory for %d requests", func, count);
+		return mpix_fail(MPI_COMM_NULL, MPI_ERR_NO_MEM, "%s: no memory for %d requests",
+				 func, count);
 	rc = collect(func, &l, count, requests, statuses, is_one);
 	if (rc == MPI_SUCCESS && l.n > 0)
 		rc = enqueue_waits(func, &l);
@@ -299,9 +305,11 @@ int MPIX_Waitall_enqueue(int count, MPI_Request array_of_requests[], MPI_Status 
 
 	if (count < 0)
 		return mpix_fail(MPI_COMM_NULL, MPI_ERR_COUNT,
-				 "%s: invalid argument count = %d: it must not be negative", func, count);
+				 "%s: invalid argument count = %d: it must not be negative", func,
+				 count);
 	if (array_of_requests == NULL && count > 0)
 		return mpix_fail(MPI_COMM_NULL, MPI_ERR_ARG,
-				 "%s: invalid argument array_of_requests = NULL with count = %d", func, count);
+				 "%s: invalid argument array_of_requests = NULL with count = %d",
+				 func, count);
 	return wait_enqueue(func, count, array_of_requests, array_of_statuses, 0);
 }

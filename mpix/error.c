@@ -2,11 +2,11 @@
 /*
  * error.c: MPI error codes with class and text.
  *
- * MPI_Add_error_code and MPI_Add_error_string give a code of our own on any class. A code lives for ever, so
- * each class has a few that take turns: the text of an error is valid until some later errors of its class.
- * MPICH 4.0 forgets two things that 4.1 does: the bit that marks an added code, without which
- * MPI_Error_string finds another text, and to mask it out in MPI_Error_class; so the bit is set here and
- * MPI_Error_class is ours.
+ * MPI_Add_error_code and MPI_Add_error_string give a code of our own on any class. A code lives for
+ * ever, so each class has a few that take turns: the text of an error is valid until some later
+ * errors of its class. MPICH 4.0 forgets two things that 4.1 does: the bit that marks an added
+ * code, without which MPI_Error_string finds another text, and to mask it out in MPI_Error_class;
+ * so the bit is set here and MPI_Error_class is ours.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "stmpi.h"
 #include "util/log.h"
 
-#define CODES_PER_CLASS 16
+#define CODES_PER_CLASS	 16
 #define MPICH_ADDED_CODE 0x40000000
 
 /* Codes of one class; made one by one, then reused in turn. */
@@ -29,11 +29,12 @@ struct code_ring {
 
 /* Every class that is reported here. */
 static const int classes[] = {
-	MPI_ERR_BUFFER,	    MPI_ERR_COUNT,   MPI_ERR_TYPE,     MPI_ERR_TAG,	    MPI_ERR_COMM,
-	MPI_ERR_RANK,	    MPI_ERR_ARG,     MPI_ERR_TRUNCATE, MPI_ERR_OTHER,	    MPI_ERR_REQUEST,
-	MPI_ERR_INFO,	    MPI_ERR_NO_MEM,  MPI_ERR_INFO_KEY, MPI_ERR_INFO_VALUE,
-	MPI_ERR_IN_STATUS,  MPIX_ERR_STREAM, MPIX_ERR_PROC_FAILED,
-	MPI_ERR_UNSUPPORTED_OPERATION,
+	MPI_ERR_BUFFER,	  MPI_ERR_COUNT,	MPI_ERR_TYPE,
+	MPI_ERR_TAG,	  MPI_ERR_COMM,		MPI_ERR_RANK,
+	MPI_ERR_ARG,	  MPI_ERR_TRUNCATE,	MPI_ERR_OTHER,
+	MPI_ERR_REQUEST,  MPI_ERR_INFO,		MPI_ERR_NO_MEM,
+	MPI_ERR_INFO_KEY, MPI_ERR_INFO_VALUE,	MPI_ERR_IN_STATUS,
+	MPIX_ERR_STREAM,  MPIX_ERR_PROC_FAILED, MPI_ERR_UNSUPPORTED_OPERATION,
 };
 
 /* Guards rings. PMPI_Add_error_* are called under it: they are local and call nobody back. */

@@ -2,9 +2,10 @@
 /*
  * init.c: start of the layer at its first use, and its end.
  *
- * Neither MPI_Init nor MPI_Finalize is intercepted: a program that makes no stream pays nothing, and
- * MPI_Finalize deletes the attributes of MPI_COMM_SELF, last set first, before it does anything else. One of
- * them is ours. So a library that cleans up in the same way may still use its stream communicators.
+ * Neither MPI_Init nor MPI_Finalize is intercepted: a program that makes no stream pays nothing,
+ * and MPI_Finalize deletes the attributes of MPI_COMM_SELF, last set first, before it does anything
+ * else. One of them is ours. So a library that cleans up in the same way may still use its stream
+ * communicators.
  */
 #include <pthread.h>
 
@@ -17,7 +18,11 @@ MPI_Comm mpix_private_comm = MPI_COMM_NULL;
 
 /* Guards state. The local, non-collective MPI calls of start() are made under it. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static enum { STATE_NEW, STATE_UP, STATE_ENDED } state;
+static enum {
+	STATE_NEW,
+	STATE_UP,
+	STATE_ENDED
+} state;
 static int self_keyval = MPI_KEYVAL_INVALID;
 
 int mpix_mpi_is_up(void)
@@ -56,11 +61,12 @@ static int start(void)
 {
 	int rc;
 
-	rc = PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mpix_comm_deleted, &mpix_comm_keyval, NULL);
+	rc = PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mpix_comm_deleted, &mpix_comm_keyval,
+				     NULL);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	rc = PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &mpix_type_keyval,
-				     NULL);
+	rc = PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN,
+				     &mpix_type_keyval, NULL);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	/* Not a dup: that would run the copy callbacks of the program's attributes. */
@@ -93,8 +99,8 @@ int mpix_start(const char *func)
 	has_ended = state == STATE_ENDED;
 	pthread_mutex_unlock(&mutex);
 	if (has_ended)
-		return mpix_fail(MPI_COMM_NULL, MPI_ERR_OTHER, "%s: called after the streams ended in MPI_Finalize",
-				 func);
+		return mpix_fail(MPI_COMM_NULL, MPI_ERR_OTHER,
+				 "%s: called after the streams ended in MPI_Finalize", func);
 	return rc;
 }
 

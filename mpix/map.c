@@ -19,7 +19,8 @@ static void put(struct mpix_map_table *t, uint64_t key, void *value)
 	uint32_t i = mpix_map_slot(key, t->shift) & mask;
 	uint64_t k;
 
-	/* Removed entries are reused: nobody looks for what was in them. Only this thread writes keys. */
+	/* Removed entries are reused: nobody looks for what was in them. Only this thread writes
+	 * keys. */
 	while ((k = atomic_load_explicit(&t->entries[i].key, memory_order_relaxed)) !=
 		       MPIX_MAP_EMPTY &&
 	       k != MPIX_MAP_REMOVED)
@@ -48,7 +49,8 @@ static struct mpix_map_table *grow(const struct mpix_map_table *old)
 		uint64_t key = atomic_load_explicit(&old->entries[i].key, memory_order_relaxed);
 
 		if (key != MPIX_MAP_EMPTY && key != MPIX_MAP_REMOVED)
-			put(t, key, atomic_load_explicit(&old->entries[i].value, memory_order_relaxed));
+			put(t, key,
+			    atomic_load_explicit(&old->entries[i].value, memory_order_relaxed));
 	}
 	return t;
 }

@@ -2,15 +2,16 @@
 /*
  * map.h: from an MPI handle to what the library knows of it. Knows nothing of either.
  *
- * Open addressing. Find takes no lock and is hot; insert and remove are serialised by the caller. A key must
- * not be looked up while it is being removed: in MPI's terms, a handle is not used while it is freed.
+ * Open addressing. Find takes no lock and is hot; insert and remove are serialised by the caller. A
+ * key must not be looked up while it is being removed: in MPI's terms, a handle is not used while
+ * it is freed.
  */
 #ifndef STMPI_MPIX_MAP_H
 #define STMPI_MPIX_MAP_H
 
 #include "util/compiler.h"
 
-#define MPIX_MAP_EMPTY   0u
+#define MPIX_MAP_EMPTY	 0u
 #define MPIX_MAP_REMOVED UINT64_MAX
 
 struct mpix_map_entry {
@@ -20,9 +21,9 @@ struct mpix_map_entry {
 
 struct mpix_map_table {
 	struct mpix_map_table *retired; /* smaller tables, kept: a reader may still be in one */
-	uint32_t shift;                 /* 64 - log2 of the number of entries */
-	uint32_t filled;                /* entries that are not empty */
-	uint32_t live;                  /* entries with a value */
+	uint32_t shift;			/* 64 - log2 of the number of entries */
+	uint32_t filled;		/* entries that are not empty */
+	uint32_t live;			/* entries with a value */
 	struct mpix_map_entry entries[];
 };
 

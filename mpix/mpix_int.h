@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpix_int.h: what the files of the MPI layer share. The only layer that knows mpi.h; it must not know of
- * networks or stream backends.
+ * mpix_int.h: what the files of the MPI layer share. The only layer that knows mpi.h; it must not
+ * know of networks or stream backends.
  *
- * Two naming rules: MPI_ and MPIX_ functions are what programs call; everything else here is mpix_ and hidden. Inside
- * the layer MPI is called by its PMPI_ names only.
+ * Two naming rules: MPI_ and MPIX_ functions are what programs call; everything else here is mpix_
+ * and hidden. Inside the layer MPI is called by its PMPI_ names only.
  */
 #ifndef STMPI_MPIX_INT_H
 #define STMPI_MPIX_INT_H
@@ -35,23 +35,25 @@ static inline uint64_t mpix_key(int handle)
 int mpix_mpi_is_up(void);
 
 /*
- * Make what the layer needs from MPI, once. 0, or an MPI error code that has been through the error handler of
- * MPI_COMM_SELF. func names the caller's call.
+ * Make what the layer needs from MPI, once. 0, or an MPI error code that has been through the error
+ * handler of MPI_COMM_SELF. func names the caller's call.
  */
 int mpix_start(const char *func);
 
 /* Start the engine, after mpix_start. 0 or -STMPI_E with its text. */
 int mpix_engine_start(void);
 
-/* Of mpix_start: keyvals for communicators and datatypes, and a communicator that returns its errors. */
+/* Of mpix_start: keyvals for communicators and datatypes, and a communicator that returns its
+ * errors. */
 extern int mpix_comm_keyval, mpix_type_keyval;
 extern MPI_Comm mpix_private_comm;
 
 /* ---- error.c ---- */
 
 /*
- * Make an MPI error code of a predefined class with a text, tell the error handler of comm (MPI_COMM_NULL:
- * of MPI_COMM_SELF), and return the code. Before MPI_Init and after MPI_Finalize: print, return the class.
+ * Make an MPI error code of a predefined class with a text, tell the error handler of comm
+ * (MPI_COMM_NULL: of MPI_COMM_SELF), and return the code. Before MPI_Init and after MPI_Finalize:
+ * print, return the class.
  */
 int mpix_fail(MPI_Comm comm, int class, const char *format, ...) stmpi_printf_like(3, 4);
 
@@ -67,8 +69,8 @@ int mpix_class(int error);
 /* ---- stream.c: MPIX_Stream handles ---- */
 
 /*
- * The core's stream of a handle, with a reference: *core is NULL for MPIX_STREAM_NULL. 0, or -STMPI_EINVAL with a
- * text: freed, or never a stream.
+ * The core's stream of a handle, with a reference: *core is NULL for MPIX_STREAM_NULL. 0, or
+ * -STMPI_EINVAL with a text: freed, or never a stream.
  */
 int mpix_stream_lookup(MPIX_Stream handle, struct stmpi_stream **core);
 
@@ -93,7 +95,8 @@ struct mpix_comm {
 extern struct mpix_map mpix_comms;
 extern _Atomic uint32_t mpix_comm_count;
 
-/* The stream communicator of a handle, NULL when it is none. Hot: one branch where there are none at all. */
+/* The stream communicator of a handle, NULL when it is none. Hot: one branch where there are none
+ * at all. */
 static inline struct mpix_comm *mpix_comm_find(MPI_Comm comm)
 {
 	/* Relaxed: who has the handle of a stream communicator has synchronised with its making. */
@@ -114,26 +117,27 @@ int mpix_comm_enter(MPI_Comm handle, struct stmpi_comm *core, MPIX_Stream stream
 /* ---- agree.c: the part of making one that all its processes do together ---- */
 
 /*
- * Agrees on a context id, makes the core's communicator and enters it; in steps, so that MPI_Comm_idup need not
- * block. The caller sets the first fields, the rest zero.
+ * Agrees on a context id, makes the core's communicator and enters it; in steps, so that
+ * MPI_Comm_idup need not block. The caller sets the first fields, the rest zero.
  */
 struct mpix_agree {
 	MPI_Comm comm; /* new, with the right processes */
 	MPIX_Stream stream_handle;
 	struct stmpi_stream *stream;
 	const struct stmpi_comm *parent; /* to be duplicated; or NULL: */
-	const void *addresses;           /* of all processes */
+	const void *addresses;		 /* of all processes */
 
-	int step;
-	MPI_Request pending; /* of the step */
+	int step, is_begun;
+	MPI_Request pending; /* of a step that is begun */
 	uint32_t proposal, context;
 	int mine, all;
 	int error; /* negative STMPI_E code when this process failed */
 };
 
 /*
- * Go on as far as possible. 0: some process is awaited (on pending); 1: ended, ->all is the lowest rank that
- * failed, or INT_MAX and comm is a stream communicator; negative: MPI failed, the code negated.
+ * Go on as far as possible. 0: some process is awaited (on pending); 1: ended, ->all is the lowest
+ * rank that failed, or INT_MAX and comm is a stream communicator; negative: MPI failed, the code
+ * negated.
  */
 int mpix_agree_step(struct mpix_agree *a);
 
@@ -143,7 +147,8 @@ int mpix_agree_run(struct mpix_agree *a);
 /* ---- datatype.c ---- */
 
 /*
- * Bytes of one element of a contiguous, committed datatype. Negative: -MPI class, and *why says what is wrong.
+ * Bytes of one element of a contiguous, committed datatype. Negative: -MPI class, and *why says
+ * what is wrong.
  */
 int64_t mpix_type_size_slow(MPI_Datatype type, const char **why);
 
@@ -153,7 +158,8 @@ extern _Atomic uint64_t mpix_type_cache[256];
 static inline int64_t mpix_type_size(MPI_Datatype type, const char **why)
 {
 	/* Relaxed: one word, complete in itself. */
-	uint64_t e = atomic_load_explicit(&mpix_type_cache[(uint32_t)type & 255], memory_order_relaxed);
+	uint64_t e =
+		atomic_load_explicit(&mpix_type_cache[(uint32_t)type & 255], memory_order_relaxed);
 
 	if (stmpi_likely(e >> 32 == (uint32_t)type && (uint32_t)e != 0))
 		return (int64_t)((uint32_t)e - 1);
@@ -163,8 +169,8 @@ static inline int64_t mpix_type_size(MPI_Datatype type, const char **why)
 /* ---- args.c ---- */
 
 /*
- * Check the arguments of a point-to-point call and fill *args in. MPI_SUCCESS, or the error code after the
- * handler of the communicator was told.
+ * Check the arguments of a point-to-point call and fill *args in. MPI_SUCCESS, or the error code
+ * after the handler of the communicator was told.
  */
 int mpix_args(const char *func, struct mpix_comm *c, enum stmpi_op_kind kind, const void *buf,
 	      MPI_Count count, MPI_Datatype type, int peer, int tag, struct stmpi_op_args *args);
@@ -177,7 +183,8 @@ int mpix_probe_args(const char *func, struct mpix_comm *c, int source, int tag);
 /* stmpi_engine_attr.format_status: a whole MPI_Status. */
 void mpix_status_format(const struct stmpi_result *result, void *image);
 
-/* Set all but MPI_ERROR, as calls that complete one operation do. status may be MPI_STATUS_IGNORE. */
+/* Set all but MPI_ERROR, as calls that complete one operation do. status may be MPI_STATUS_IGNORE.
+ */
 void mpix_status_set(MPI_Status *status, const struct stmpi_result *result);
 
 /* The status of a null request. */
@@ -186,17 +193,17 @@ void mpix_status_empty(MPI_Status *status);
 /* ---- request.c: requests and their operations ---- */
 
 /*
- * One per generalised request of ours. A request that MPI has not completed goes back to a pool with its
- * handle when its operation is over, so that a request costs no call of MPI.
+ * One per generalised request of ours. A request that MPI has not completed goes back to a pool
+ * with its handle when its operation is over, so that a request costs no call of MPI.
  */
 struct mpix_req {
 	MPI_Request handle;
 	uint32_t comm_generation;
 	struct mpix_comm *comm;
-	struct stmpi_op *op;    /* NULL in the pool */
+	struct stmpi_op *op;	 /* NULL in the pool */
 	_Atomic int is_complete; /* MPI has been told: cannot be reused */
-	int mark;               /* scratch of a call that looks for duplicates */
-	struct mpix_req *next;  /* in the pool */
+	int mark;		 /* scratch of a call that looks for duplicates */
+	struct mpix_req *next;	 /* in the pool */
 };
 
 extern struct mpix_map mpix_reqs;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * status.c: MPI_Status from results, without calling MPI: a stream's worker may do it.
- * MPICH's ABI fixes the layout: 63 bits of count over two ints, the lowest bit of the second is "cancelled".
+ * MPICH's ABI fixes the layout: 63 bits of count over two ints, the lowest bit of the second is
+ * "cancelled".
  */
 #include "mpix_int.h"
 
 _Static_assert(sizeof(MPI_Status) == 20 && offsetof(MPI_Status, count_lo) == 0 &&
 		       offsetof(MPI_Status, count_hi_and_cancelled) == 4 &&
-		       offsetof(MPI_Status, MPI_SOURCE) == 8 && offsetof(MPI_Status, MPI_TAG) == 12 &&
-		       offsetof(MPI_Status, MPI_ERROR) == 16,
+		       offsetof(MPI_Status, MPI_SOURCE) == 8 &&
+		       offsetof(MPI_Status, MPI_TAG) == 12 && offsetof(MPI_Status, MPI_ERROR) == 16,
 	       "MPICH's ABI: layout of MPI_Status");
 
 static void set_count(MPI_Status *status, uint64_t bytes)

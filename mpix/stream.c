@@ -2,8 +2,8 @@
 /*
  * stream.c: MPIX_Stream handles, and the info values that they are made from. Cold.
  *
- * A handle has the shape of MPICH's: 0xbc in the highest byte. Below are an index into the table and the
- * number of times that the entry was used before, so that a freed handle is known as such.
+ * A handle has the shape of MPICH's: 0xbc in the highest byte. Below are an index into the table
+ * and the number of times that the entry was used before, so that a freed handle is known as such.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -27,7 +27,8 @@ struct entry {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *entries;
 static uint32_t n_entries;
-static uint32_t next_entry; /* where the search for a free one begins: freed ones rest as long as can be */
+static uint32_t
+	next_entry; /* where the search for a free one begins: freed ones rest as long as can be */
 
 static MPIX_Stream handle_of(uint32_t index)
 {
@@ -155,10 +156,11 @@ static int create_typed(MPI_Info info, const char *type, struct stmpi_stream **c
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (!flag)
-		return mpix_fail(MPI_COMM_NULL, MPI_ERR_OTHER,
-				 "%s: info key \"value\" is missing: a stream of type \"%s\" needs it "
-				 "(MPIX_Info_set_hex sets it)",
-				 func, type);
+		return mpix_fail(
+			MPI_COMM_NULL, MPI_ERR_OTHER,
+			"%s: info key \"value\" is missing: a stream of type \"%s\" needs it "
+			"(MPIX_Info_set_hex sets it)",
+			func, type);
 	length = decode_hex(value, handle);
 	if (length < 0)
 		return mpix_fail(MPI_COMM_NULL, MPI_ERR_OTHER,
@@ -170,9 +172,10 @@ static int create_typed(MPI_Info info, const char *type, struct stmpi_stream **c
 		return mpix_fail(MPI_COMM_NULL, MPI_ERR_OTHER, "%s: %s", func, stmpi_error_text());
 	rc = stmpi_stream_create(type, handle, (size_t)length, core);
 	if (rc != 0)
-		return mpix_fail(MPI_COMM_NULL, rc == -STMPI_ENOMEM ? MPI_ERR_NO_MEM : MPI_ERR_OTHER,
-				 "%s: info \"type\" = \"%s\", \"value\" = \"%.64s\": %s", func, type,
-				 value, stmpi_error_text());
+		return mpix_fail(MPI_COMM_NULL,
+				 rc == -STMPI_ENOMEM ? MPI_ERR_NO_MEM : MPI_ERR_OTHER,
+				 "%s: info \"type\" = \"%s\", \"value\" = \"%.64s\": %s", func,
+				 type, value, stmpi_error_text());
 	return MPI_SUCCESS;
 }
 
@@ -187,7 +190,8 @@ int MPIX_Stream_create(MPI_Info info, MPIX_Stream *stream)
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (stream == NULL)
-		return mpix_fail(MPI_COMM_NULL, MPI_ERR_ARG, "%s: invalid argument stream = NULL", func);
+		return mpix_fail(MPI_COMM_NULL, MPI_ERR_ARG, "%s: invalid argument stream = NULL",
+				 func);
 	if (info != MPI_INFO_NULL) {
 		rc = PMPI_Info_get_string(info, "type", &length, type, &flag);
 		if (rc != MPI_SUCCESS)
@@ -214,7 +218,8 @@ int MPIX_Stream_free(MPIX_Stream *stream)
 	struct entry *e;
 
 	if (stream == NULL)
-		return mpix_fail(MPI_COMM_NULL, MPI_ERR_ARG, "%s: invalid argument stream = NULL", func);
+		return mpix_fail(MPI_COMM_NULL, MPI_ERR_ARG, "%s: invalid argument stream = NULL",
+				 func);
 	if (*stream == MPIX_STREAM_NULL)
 		return mpix_fail(MPI_COMM_NULL, MPIX_ERR_STREAM,
 				 "%s: invalid argument stream = MPIX_STREAM_NULL", func);
@@ -228,8 +233,8 @@ int MPIX_Stream_free(MPIX_Stream *stream)
 	pthread_mutex_unlock(&mutex);
 	if (core == NULL)
 		return mpix_fail(MPI_COMM_NULL, MPIX_ERR_STREAM,
-				 "%s: invalid argument stream = 0x%08x: freed, or never a stream", func,
-				 (unsigned int)*stream);
+				 "%s: invalid argument stream = 0x%08x: freed, or never a stream",
+				 func, (unsigned int)*stream);
 	stmpi_stream_put(core);
 	*stream = MPIX_STREAM_NULL;
 	return MPI_SUCCESS;
@@ -247,7 +252,8 @@ int MPIX_Info_set_hex(MPI_Info info, const char *key, const void *value, int val
 				 "%s: invalid argument value_size = %d: 0 to %d is possible", func,
 				 value_size, (MPI_MAX_INFO_VAL - 1) / 2);
 	if (value == NULL && value_size > 0)
-		return mpix_fail(MPI_COMM_NULL, MPI_ERR_ARG, "%s: invalid argument value = NULL", func);
+		return mpix_fail(MPI_COMM_NULL, MPI_ERR_ARG, "%s: invalid argument value = NULL",
+				 func);
 	for (int i = 0; i < value_size; i++) {
 		text[2 * i] = digits[bytes[i] >> 4];
 		text[2 * i + 1] = digits[bytes[i] & 15];

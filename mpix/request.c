@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * request.c: the generalised requests that stand for our operations.
+ *
+ * The Wait and Test families are ours and complete these requests without telling MPI: the request
+ * returns to the pool with its handle and serves the next operation. Only where MPI is asked behind
+ * our back (a tool, a Fortran program, MPI_Request_get_status_any) its callbacks below make
+ * progress and complete it in MPI.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "mpix_int.h"
+#include "stmpi.h"
+
+struct mpix_map mpix_reqs;
+_Atomic uint32_t mpix_req_live;
+
+#define CHUNK 64
+
+struct chunk {
+	struct chunk *next;
+	struct mpix_req reqs[CHUNK];
+};
+
+/* Guards the pools and the map's writers. No MPI call is made under it. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct mpix_req *pool;	/* with a handle, by next */
+static struct mpix_req *blanks; /* without one */
+static struct chunk *chunks;
+
+/* Under the mutex. */
+static struct mpix_req *take(struct mpix_req **list)
+{
+	struct mpix_req *req = *list;
+
+	*list = req->next;
+	/* Written under the mutex only. */
+	atomic_store_explicit(&mpix_req_live,
+			      atomic_load_explicit(&mpix_req_live, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	return req;
+}
+
+/* Under the mutex. */
+static void give(struct mpix_req **list, struct mpix_req *req)
+{
+	req->op = NULL;
+	req->next = *list;
+	*list = req;
+	atomic_store_explicit(&mpix_req_live,
+			      atomic_load_explicit(&mpix_req_live, memory_order_relaxed) - 1,
+			      memory_order_relaxed);
+}
+
+/* Under the mutex. */
+static void add_blanks(void)
+{
+	struct chunk *chunk = calloc(1, sizeof(*chunk));
+
+	if (chunk == NULL)
+		return;
+	chunk->next = chunks;
+	chunks = chunk;
+	for (int i = 0; i < CHUNK; i++) {
+		chunk->reqs[i].handle = MPI_REQUEST_NULL;
+		chunk->reqs[i].next = blanks;
+		blanks = &chunk->reqs[i];
+	}
+}
+
+/* ---- what MPI calls ---- */
+
+static int query(void *state, MPI_Status *status)
+{
+	struct mpix_req *req = state;
+	struct stmpi_result result;
+
+	mpix_status_empty(status);
+	if (req->op == NULL || !stmpi_op_is_done(req->op))
+		return MPI_SUCCESS;
+	stmpi_op_result(req->op, &result);
+	mpix_status_set(status, &result);
+	return result.error == 0 ? MPI_SUCCESS : mpix_result_code("a request", &result);
+}
+
+/* MPI gives the handle up: it may mean another request from here on. */
+static int free_state(void *state)
+{
+	struct mpix_req *req = state;
+	struct stmpi_op *op = req->op;
+
+	pthread_mutex_lock(&mutex);
+	mpix_map_remove(&mpix_reqs, mpix_key(req->handle));
+	req->handle = MPI_REQUEST_NULL;
+	give(&blanks, req);
+	pthread_mutex_unlock(&mutex);
+	stmpi_op_free(op);
+	return MPI_SUCCESS;
+}
+
+/* What has begun ends as usual: MPI lets a cancel fail. */
+static int cancel(void *state, int complete)
+{
+	(void)state;
+	(void)complete;
+	return MPI_SUCCESS;
+}
+
+static int poll(void *state, MPI_Status *status)
+{
+	struct mpix_req *req = state;
+
+	(void)status;
+	if (req->op == NULL)
+		return MPI_ERR_REQUEST;
+	stmpi_engine_poll();
+	if (stmpi_op_is_done(req->op) && !atomic_exchange(&req->is_complete, 1))
+		PMPI_Grequest_complete(req->handle);
+	return MPI_SUCCESS;
+}
+
+static int wait(int count, void **states, double timeout, MPI_Status *status)
+{
+	(void)timeout;
+	for (int i = 0; i < count; i++) {
+		int rc = poll(states[i], status);
+
+		if (rc != MPI_SUCCESS)
+			return rc;
+	}
+	sched_yield();
+	return MPI_SUCCESS;
+}
+
+/* ---- what the layer calls ---- */
+
+/* A request that MPI does not know yet. */
+static int start(const char *func, struct mpix_comm *c, struct mpix_req **out)
+{
+	struct mpix_req *req = NULL;
+	int rc, ret;
+
+	pthread_mutex_lock(&mutex);
+	if (blanks == NULL)
+		add_blanks();
+	if (blanks != NULL)
+		req = take(&blanks);
+	pthread_mutex_unlock(&mutex);
+	if (req == NULL)
+		return mpix_fail(c->handle, MPI_ERR_NO_MEM, "%s: no memory for a request", func);
+	req->op = NULL;
+	atomic_store_explicit(&req->is_complete, 0, memory_order_relaxed);
+	rc = PMPIX_Grequest_start(query, free_state, cancel, poll, wait, req, &req->handle);
+	pthread_mutex_lock(&mutex);
+	ret = rc == MPI_SUCCESS ? mpix_map_insert(&mpix_reqs, mpix_key(req->handle), req) : 0;
+	if (rc != MPI_SUCCESS)
+		give(&blanks, req);
+	pthread_mutex_unlock(&mutex);
+	if (ret != 0) {
+		PMPI_Grequest_complete(req->handle);
+		PMPI_Request_free(&(MPI_Request){req->handle});
+		return mpix_fail(c->handle, MPI_ERR_NO_MEM, "%s: no memory for a request", func);
+	}
+	*out = req;
+	return rc;
+}
+
+int mpix_req_get(const char *func, struct mpix_comm *c, struct mpix_req **out)
+{
+	struct mpix_req *req = NULL;
+
+	pthread_mutex_lock(&mutex);
+	if (stmpi_likely(pool != NULL))
+		req = take(&pool);
+	pthread_mutex_unlock(&mutex);
+	if (stmpi_unlikely(req == NULL)) {
+		int rc = start(func, c, &req);
+
+		if (rc != MPI_SUCCESS)
+			return rc;
+	}
+	req->comm = c;
+	req->comm_generation = c->generation;
+	*out = req;
+	return MPI_SUCCESS;
+}
+
+void mpix_req_put(struct mpix_req *req)
+{
+	MPI_Request handle = req->handle;
+
+	/* Relaxed: set by a call of this thread, or by one that it has synchronised with. */
+	if (stmpi_unlikely(atomic_load_explicit(&req->is_complete, memory_order_relaxed))) {
+		req->op = NULL;
+		PMPI_Request_free(&handle); /* calls free_state */
+		return;
+	}
+	pthread_mutex_lock(&mutex);
+	give(&pool, req);
+	pthread_mutex_unlock(&mutex);
+}
+
+MPI_Comm mpix_req_comm(const struct mpix_req *req)
+{
+	return req->comm->generation == req->comm_generation ? req->comm->handle : MPI_COMM_NULL;
+}
+
+void mpix_req_finish(struct mpix_req *req, struct stmpi_result *result)
+{
+	struct stmpi_op *op = req->op;
+
+	stmpi_op_result(op, result);
+	mpix_req_put(req);
+	stmpi_op_free(op);
+}
+
+int mpix_result_code(const char *func, const struct stmpi_result *result)
+{
+	if (stmpi_likely(result->error == 0))
+		return MPI_SUCCESS;
+	return mpix_code(mpix_class(result->error), "%s: message of rank %d with tag %d: %s", func,
+			 result->source, result->tag, stmpi_strerror(result->error));
+}
+
+void mpix_req_fini(void)
+{
+	struct mpix_req *req;
+
+	/* Each goes from the pool through free_state, which counts it as one that was live. */
+	while (pool != NULL) {
+		MPI_Request handle;
+
+		pthread_mutex_lock(&mutex);
+		req = take(&pool);
+		pthread_mutex_unlock(&mutex);
+		handle = req->handle;
+		PMPI_Grequest_complete(handle);
+		PMPI_Request_free(&handle);
+	}
+	/* Requests that the program never completed stay in MPI, which calls us no more: keep their
+	 * memory. */
+	if (atomic_load(&mpix_req_live) > 0)
+		return;
+	while (chunks != NULL) {
+		struct chunk *next = chunks->next;
+
+		free(chunks);
+		chunks = next;
+	}
+	blanks = NULL;
+	mpix_map_clear(&mpix_reqs);
+}

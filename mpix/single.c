@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* single.c: the calls of MPI that take one request. */
+#include "mpix_int.h"
+
+/* Ours and not completed before, or NULL. MPI itself reports what is neither. */
+static struct mpix_req *find(const MPI_Request *request)
+{
+	struct mpix_req *req = mpix_req_none() || request == NULL ? NULL : mpix_req_find(*request);
+
+	return req != NULL && req->op != NULL ? req : NULL;
+}
+
+static int complete(const char *func, struct mpix_req *req, MPI_Request *request,
+		    MPI_Status *status)
+{
+	MPI_Comm comm = mpix_req_comm(req);
+	struct stmpi_result result;
+	int rc;
+
+	mpix_req_finish(req, &result);
+	*request = MPI_REQUEST_NULL;
+	mpix_status_set(status, &result);
+	rc = mpix_result_code(func, &result);
+	return stmpi_likely(rc == MPI_SUCCESS) ? rc : mpix_raise(comm, rc);
+}
+
+/* Has it ended? After one round of progress where it had not. */
+static int look(const struct mpix_req *req)
+{
+	if (!stmpi_op_is_done(req->op))
+		stmpi_engine_poll();
+	return stmpi_op_is_done(req->op);
+}
+
+int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+	struct mpix_req *req = find(request);
+
+	if (stmpi_likely(req == NULL))
+		return PMPI_Wait(request, status);
+	stmpi_op_wait(req->op);
+	return complete("MPI_Wait", req, request, status);
+}
+
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+	struct mpix_req *req = find(request);
+
+	if (stmpi_likely(req == NULL))
+		return PMPI_Test(request, flag, status);
+	*flag = look(req);
+	return *flag ? complete("MPI_Test", req, request, status) : MPI_SUCCESS;
+}
+
+int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+	struct mpix_req *req = find(&request);
+	struct stmpi_result result;
+
+	if (stmpi_likely(req == NULL))
+		return PMPI_Request_get_status(request, flag, status);
+	*flag = look(req);
+	if (*flag) {
+		stmpi_op_result(req->op, &result);
+		mpix_status_set(status, &result);
+	}
+	return MPI_SUCCESS;
+}
+
+/* The operation goes on to its end by itself. */
+int MPI_Request_free(MPI_Request *request)
+{
+	struct mpix_req *req = find(request);
+	struct stmpi_op *op;
+
+	if (stmpi_likely(req == NULL))
+		return PMPI_Request_free(request);
+	op = req->op;
+	mpix_req_put(req);
+	stmpi_op_free(op);
+	*request = MPI_REQUEST_NULL;
+	return MPI_SUCCESS;
+}
+
+/* MPI lets a cancel fail: the operation ends as usual, and its status says so. */
+int MPI_Cancel(MPI_Request *request)
+{
+	return find(request) != NULL ? MPI_SUCCESS : PMPI_Cancel(request);
+}

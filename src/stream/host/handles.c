@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * handles.c: which stream and event handles are alive, so that a destroyed or made-up handle is an
+ * error and never a crash: the pointer is looked up before it is followed.
+ */
+#include <stdlib.h>
+#include <uthash.h>
+
+#include "stream/host/host_int.h"
+#include "util/error.h"
+
+struct handle {
+	const void *key;
+	UT_hash_handle hh;
+};
+
+static struct handle *handles;
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER; /* guards handles; innermost */
+
+int host_handle_add(const void *key)
+{
+	struct handle *h = malloc(sizeof(*h));
+
+	if (h == NULL)
+		return stmpi_error_set(STMPI_ENOMEM, "no memory for a handle");
+	h->key = key;
+	pthread_rwlock_wrlock(&lock);
+	HASH_ADD_PTR(handles, key, h);
+	pthread_rwlock_unlock(&lock);
+	return 0;
+}
+
+int host_handle_remove(const void *key)
+{
+	struct handle *h = NULL;
+
+	pthread_rwlock_wrlock(&lock);
+	HASH_FIND_PTR(handles, &key, h);
+	if (h != NULL)
+		HASH_DEL(handles, h);
+	pthread_rwlock_unlock(&lock);
+	free(h);
+	return h != NULL;
+}
+
+/* A reference, when the handle is alive; refs must be inside the object. */
+int host_handle_is_live(const void *key, _Atomic uint32_t *refs)
+{
+	struct handle *h = NULL;
+
+	pthread_rwlock_rdlock(&lock);
+	HASH_FIND_PTR(handles, &key, h);
+	if (h !=
+	    NULL) /* the registry's entry stands for the user's reference, so it is not the first */
+		atomic_fetch_add_explicit(refs, 1, memory_order_relaxed);
+	pthread_rwlock_unlock(&lock);
+	return h != NULL;
+}
