@@ -46,7 +46,7 @@ typedef int MPIX_Stream;
  * @param stream out: the new handle. Free it with MPIX_Stream_free.
  *
  * The program's stream may be destroyed at any time afterwards; what is enqueued still runs. Local;
- * may block for a short time, allocates. The first stream with a type starts the library's engine.
+ * may block for a short time, allocates. The first stream starts the library's engine.
  * Errors: MPI_ERR_ARG (stream is NULL); MPI_ERR_OTHER: unknown "type", "value" missing, not
  * hexadecimal, of the wrong length or not a live stream; no provider, or a parameter with an
  * impossible value.
@@ -74,7 +74,8 @@ int MPIX_Stream_free(MPIX_Stream *stream);
  *
  * Collective over comm, blocks until all have called. MPI_Comm_dup, MPI_Comm_dup_with_info,
  * MPI_Comm_idup and MPI_Comm_idup_with_info of newcomm inherit the stream; other constructors make
- * plain communicators. Errors, the same on every process, the text names the process that failed:
+ * plain communicators. (The idup calls of a stream communicator get on in Wait and Test calls that
+ * name a request of such a call.) Errors, the same on every process, the text names the process that failed:
  * MPI_ERR_COMM (intercommunicator), MPIX_ERR_STREAM (freed stream), MPI_ERR_OTHER (settings that
  * differ between processes, an unknown provider, no provider, a process that cannot be reached),
  * MPI_ERR_NO_MEM. MPI_ERR_ARG (newcomm is NULL) is local.

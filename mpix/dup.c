@@ -4,8 +4,10 @@
  * they go straight to MPI.
  */
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "mpix_int.h"
 #include "stmpi.h"
@@ -62,19 +64,31 @@ int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm)
 	return inherit("MPI_Comm_dup_with_info", c, newcomm);
 }
 
-/* ---- without blocking: a generalised request whose polls take the steps ---- */
+/*
+ * ---- without blocking: a generalised request whose polls take the steps ----
+ *
+ * MPI polls a request only in calls that name it, so each poll takes the steps of all duplications that are under way:
+ * processes may complete several of them in different orders. A process must be in such a call for the others to get on.
+ */
 
 struct idup {
 	struct mpix_agree agree;
 	MPI_Request request; /* the program's */
 	MPI_Request dup;     /* MPI's, until the copy has been made */
 	MPI_Comm *newcomm;   /* the program's; written by MPI when dup ends at the latest */
-	/* Holds processes and stream while the parent may be freed; under an id that nobody uses.
-	 */
+	/* Holds processes and stream while the parent may be freed; under an id that nobody uses. */
 	struct stmpi_comm *parent;
 	int rc;
-	int is_complete;
+	/* Under the mutex: */
+	struct idup *next; /* under way */
+	uint64_t round;    /* the newest in which steps were taken */
+	int is_busy;       /* a thread is taking them */
 };
+
+/* Guards the list. No MPI call is made under it. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct idup *under_way;
+static uint64_t newest_round;
 
 static int idup_query(void *state, MPI_Status *status)
 {
@@ -100,45 +114,84 @@ static int idup_cancel(void *state, int complete)
 	return MPI_SUCCESS;
 }
 
-/* Take steps; when the last is done complete the request. */
-static void idup_advance(struct idup *d)
+/* Take steps. 1 when the last is done. */
+static int advance(struct idup *d)
 {
 	int flag, rc;
 
-	if (d->is_complete)
-		return;
 	if (d->dup != MPI_REQUEST_NULL) {
 		d->rc = PMPI_Test(&d->dup, &flag, MPI_STATUS_IGNORE);
 		if (d->rc == MPI_SUCCESS && !flag)
-			return;
+			return 0;
 		d->agree.comm = *d->newcomm;
 	}
-	if (d->rc == MPI_SUCCESS) {
-		rc = mpix_agree_step(&d->agree);
-		if (rc == 0)
-			return;
-		if (rc < 0)
-			d->rc = -rc;
-		else if (d->agree.all != INT_MAX)
-			d->rc = d->agree.error != 0 ? mpix_class(d->agree.error) : MPI_ERR_OTHER;
+	if (d->rc != MPI_SUCCESS)
+		return 1;
+	rc = mpix_agree_step(&d->agree);
+	if (rc == 0)
+		return 0;
+	if (rc < 0)
+		d->rc = -rc;
+	else if (d->agree.all != INT_MAX)
+		d->rc = d->agree.error != 0 ? mpix_class(d->agree.error) : MPI_ERR_OTHER;
+	return 1;
+}
+
+/* One whose steps nobody takes, and that had none in this round; marked busy. */
+static struct idup *next_idle(uint64_t round)
+{
+	struct idup *d;
+
+	pthread_mutex_lock(&mutex);
+	for (d = under_way; d != NULL; d = d->next)
+		if (!d->is_busy && d->round != round)
+			break;
+	if (d != NULL) {
+		d->is_busy = 1;
+		d->round = round;
 	}
-	d->is_complete = 1;
-	PMPI_Grequest_complete(d->request);
+	pthread_mutex_unlock(&mutex);
+	return d;
+}
+
+static void advance_all(void)
+{
+	struct idup *d;
+	uint64_t round;
+
+	pthread_mutex_lock(&mutex);
+	round = ++newest_round;
+	pthread_mutex_unlock(&mutex);
+	while ((d = next_idle(round)) != NULL) {
+		MPI_Request request = d->request;
+		int has_ended = advance(d);
+
+		pthread_mutex_lock(&mutex);
+		d->is_busy = 0;
+		if (has_ended)
+			LL_DELETE(under_way, d);
+		pthread_mutex_unlock(&mutex);
+		/* From here on another thread may free d. */
+		if (has_ended)
+			PMPI_Grequest_complete(request);
+	}
 }
 
 static int idup_poll(void *state, MPI_Status *status)
 {
+	(void)state;
 	(void)status;
-	idup_advance(state);
+	advance_all();
 	return MPI_SUCCESS;
 }
 
 static int idup_wait(int count, void **states, double timeout, MPI_Status *status)
 {
+	(void)count;
+	(void)states;
 	(void)timeout;
 	(void)status;
-	for (int i = 0; i < count; i++)
-		idup_advance(states[i]);
+	advance_all();
 	sched_yield();
 	return MPI_SUCCESS;
 }
@@ -168,6 +221,9 @@ static int idup(const char *func, struct mpix_comm *c, MPI_Comm *newcomm, MPI_Re
 		return rc;
 	}
 	*request = d->request;
+	pthread_mutex_lock(&mutex);
+	LL_PREPEND(under_way, d);
+	pthread_mutex_unlock(&mutex);
 	return MPI_SUCCESS;
 }
 

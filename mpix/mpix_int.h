@@ -234,6 +234,9 @@ MPI_Comm mpix_req_comm(const struct mpix_req *req);
 /* Complete a request whose operation is done: *result, and free both. */
 void mpix_req_finish(struct mpix_req *req, struct stmpi_result *result);
 
+/* Complete a request in MPI when its operation is done, so that MPI's own calls see it. */
+void mpix_req_tell(struct mpix_req *req);
+
 /* MPI code for the result of an operation: MPI_SUCCESS, or an error with a text. Not raised. */
 int mpix_result_code(const char *func, const struct stmpi_result *result);
 

@@ -70,6 +70,12 @@ static void add_blanks(void)
 	}
 }
 
+void mpix_req_tell(struct mpix_req *req)
+{
+	if (stmpi_op_is_done(req->op) && !atomic_exchange(&req->is_complete, 1))
+		PMPI_Grequest_complete(req->handle);
+}
+
 /* ---- what MPI calls ---- */
 
 static int query(void *state, MPI_Status *status)
@@ -116,8 +122,7 @@ static int poll(void *state, MPI_Status *status)
 	if (req->op == NULL)
 		return MPI_ERR_REQUEST;
 	stmpi_engine_poll();
-	if (stmpi_op_is_done(req->op) && !atomic_exchange(&req->is_complete, 1))
-		PMPI_Grequest_complete(req->handle);
+	mpix_req_tell(req);
 	return MPI_SUCCESS;
 }
 

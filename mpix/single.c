@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* single.c: the calls of MPI that take one request. */
+/* single.c: the calls of MPI that take one request, and queries that complete none. */
 #include "mpix_int.h"
 
 /* Ours and not completed before, or NULL. MPI itself reports what is neither. */
@@ -87,3 +87,41 @@ int MPI_Cancel(MPI_Request *request)
 {
 	return find(request) != NULL ? MPI_SUCCESS : PMPI_Cancel(request);
 }
+
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+/* Queries of lists, new in MPI 4.1: MPI answers, after it was told of those that are done. */
+static void tell(int count, const MPI_Request *requests)
+{
+	if (mpix_req_none())
+		return;
+	stmpi_engine_poll();
+	for (int i = 0; i < count; i++) {
+		struct mpix_req *req = find(&requests[i]);
+
+		if (req != NULL)
+			mpix_req_tell(req);
+	}
+}
+
+int MPI_Request_get_status_all(int count, const MPI_Request array_of_requests[], int *flag,
+			       MPI_Status *array_of_statuses)
+{
+	tell(count, array_of_requests);
+	return PMPI_Request_get_status_all(count, array_of_requests, flag, array_of_statuses);
+}
+
+int MPI_Request_get_status_any(int count, const MPI_Request array_of_requests[], int *indx,
+			       int *flag, MPI_Status *status)
+{
+	tell(count, array_of_requests);
+	return PMPI_Request_get_status_any(count, array_of_requests, indx, flag, status);
+}
+
+int MPI_Request_get_status_some(int incount, const MPI_Request array_of_requests[], int *outcount,
+				int array_of_indices[], MPI_Status *array_of_statuses)
+{
+	tell(incount, array_of_requests);
+	return PMPI_Request_get_status_some(incount, array_of_requests, outcount, array_of_indices,
+					    array_of_statuses);
+}
+#endif

@@ -167,9 +167,6 @@ static int create_typed(MPI_Info info, const char *type, struct stmpi_stream **c
 				 "%s: info key \"value\" = \"%.64s\" is not hexadecimal "
 				 "(MPIX_Info_set_hex makes it)",
 				 func, value);
-	rc = mpix_engine_start();
-	if (rc != 0)
-		return mpix_fail(MPI_COMM_NULL, MPI_ERR_OTHER, "%s: %s", func, stmpi_error_text());
 	rc = stmpi_stream_create(type, handle, (size_t)length, core);
 	if (rc != 0)
 		return mpix_fail(MPI_COMM_NULL,
@@ -192,6 +189,8 @@ int MPIX_Stream_create(MPI_Info info, MPIX_Stream *stream)
 	if (stream == NULL)
 		return mpix_fail(MPI_COMM_NULL, MPI_ERR_ARG, "%s: invalid argument stream = NULL",
 				 func);
+	if (mpix_engine_start() != 0)
+		return mpix_fail(MPI_COMM_NULL, MPI_ERR_OTHER, "%s: %s", func, stmpi_error_text());
 	if (info != MPI_INFO_NULL) {
 		rc = PMPI_Info_get_string(info, "type", &length, type, &flag);
 		if (rc != MPI_SUCCESS)

@@ -159,7 +159,7 @@ static int is_quiet(void)
 		if (stmpi_word_load(s->doorbell) != ticket)
 			return 0;
 	}
-	if (E->busy != NULL || E->reads != NULL)
+	if (E->busy != NULL || E->reads != NULL || E->orphans != NULL)
 		return 0;
 	if (E->shm != NULL && E->shm->ops->is_busy(E->shm))
 		return 0;
@@ -220,6 +220,15 @@ static int is_in_use(void)
 	return 0;
 }
 
+/* Operations that nobody gave up or waited for keep their registration until now. */
+static void drop_registration(struct stmpi_op *op, void *arg)
+{
+	(void)arg;
+	if (op->mr != NULL)
+		op->proc->rail->ops->dereg(op->proc->rail, op->mr);
+	op->mr = NULL;
+}
+
 static void free_streams(void)
 {
 	struct stmpi_stream *s = atomic_load(&E->streams), *next;
@@ -254,6 +263,7 @@ void stmpi_engine_fini(void)
 	stmpi_token_lock();
 	if (leave)
 		goto out; /* the token stays taken: late doorbells find it held and do nothing */
+	stmpi_op_for_each(drop_registration, NULL);
 	stmpi_net_shm_ops.close(E->shm);
 	stmpi_net_ofi_ops.close(E->ofi);
 	free_streams();

@@ -127,6 +127,11 @@ static void load(void)
 	}
 }
 
+const char *stmpi_params_foreign(const char *name)
+{
+	return getenv(name);
+}
+
 void stmpi_params_reload(void)
 {
 	pthread_once(&once, load);

@@ -88,6 +88,9 @@ int stmpi_params_check(void);
 /* "NAME=value ..." of the parameters that ranks must agree on. Returns what snprintf would. */
 int stmpi_params_shared_text(char *text, size_t bytes);
 
+/* A variable of somebody else's, such as FI_PROVIDER, for a message to name; NULL when not set. */
+const char *stmpi_params_foreign(const char *name);
+
 /* Read the environment again. For tests only: nothing else may be using parameters. */
 void stmpi_params_reload(void);
 

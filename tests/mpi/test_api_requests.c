@@ -370,15 +370,52 @@ static void behind(MPI_Comm comm)
 		CHECK(in[i] == 30 + peer && requests[i] == MPI_REQUEST_NULL);
 		check_status(&statuses[i], peer, i, 1);
 	}
-	/* Completed in MPI by a query, then by our Wait. */
+	/* Completed in MPI by a test of a list that is not complete, then by our Wait. */
 	MPI_Irecv(&in[0], 1, MPI_INT, peer, 0, comm, &requests[0]);
-	MPI_Send(&out, 1, MPI_INT, peer, 0, comm);
-	while (!flag)
-		CHECK(PMPI_Request_get_status(requests[0], &flag, &statuses[0]) == MPI_SUCCESS);
-	check_status(&statuses[0], peer, 0, 1);
+	MPI_Irecv(&in[1], 1, MPI_INT, peer, 1, MPI_COMM_WORLD, &requests[1]);
+	MPI_Ssend(&out, 1, MPI_INT, peer, 0, comm);
+	MPI_Barrier(MPI_COMM_WORLD);
+	for (int i = 0; i < 100; i++)
+		CHECK(PMPI_Testall(2, requests, &flag, statuses) == MPI_SUCCESS && !flag);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Send(&out, 1, MPI_INT, peer, 1, MPI_COMM_WORLD);
 	CHECK(MPI_Wait(&requests[0], &statuses[0]) == MPI_SUCCESS);
 	check_status(&statuses[0], peer, 0, 1);
 	CHECK(requests[0] == MPI_REQUEST_NULL);
+	MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+}
+
+/* MPI 4.1's queries of lists. */
+static void query_lists(MPI_Comm comm)
+{
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+	MPI_Request requests[2];
+	MPI_Status statuses[2];
+	int in[2] = { -1, -1 }, out = 40 + rank, flag = 0, index, n = 0, indices[2];
+
+	MPI_Irecv(&in[0], 1, MPI_INT, peer, 0, comm, &requests[0]);
+	MPI_Irecv(&in[1], 1, MPI_INT, peer, 1, MPI_COMM_WORLD, &requests[1]);
+	MPI_Send(&out, 1, MPI_INT, peer, 0, comm);
+	while (!flag)
+		MPI_Request_get_status_any(2, requests, &index, &flag, statuses);
+	CHECK(index == 0);
+	check_status(&statuses[0], peer, 0, 1);
+	while (n == 0)
+		MPI_Request_get_status_some(2, requests, &n, indices, statuses);
+	CHECK(n == 1 && indices[0] == 0);
+	MPI_Barrier(comm);
+	MPI_Send(&out, 1, MPI_INT, peer, 1, MPI_COMM_WORLD);
+	flag = 0;
+	while (!flag)
+		MPI_Request_get_status_all(2, requests, &flag, statuses);
+	check_status(&statuses[0], peer, 0, 1);
+	check_status(&statuses[1], peer, 1, 1);
+	MPI_Waitall(2, requests, statuses);
+	check_status(&statuses[0], peer, 0, 1);
+	CHECK(in[0] == 40 + peer && in[1] == 40 + peer);
+#else
+	(void)comm;
+#endif
 }
 
 int main(int argc, char **argv)
@@ -411,6 +448,7 @@ int main(int argc, char **argv)
 		many(comm);
 		enqueued(host, comm);
 		behind(comm);
+		query_lists(comm);
 	}
 	MPI_Comm_free(&comm);
 	MPIX_Stream_free(&stream);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ofi_int.h: the ofi rail's own structures. */
+#ifndef STMPI_NET_OFI_OFI_INT_H
+#define STMPI_NET_OFI_OFI_INT_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <uthash.h>
+
+#include "net/net.h"
+#include "net/ofi/ofi.h"
+#include "net/ofi/regcache.h"
+#include "util/compiler.h"
+
+/* ---- dl.c: the one libfabric of the process, reached without linking it ---- */
+
+struct ofi_dl {
+	int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags,
+		       const struct fi_info *hints, struct fi_info **info);
+	void (*freeinfo)(struct fi_info *info);
+	struct fi_info *(*dupinfo)(const struct fi_info *info);
+	int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+	const char *(*strerror)(int errnum);
+	uint32_t (*version)(void);
+};
+
+/* NULL, with an error text, when libfabric is not to be had. The table is constant once found. */
+const struct ofi_dl *ofi_dl_get(void);
+
+/* ---- choose.c: which provider and device ---- */
+
+/* The chosen fi_info, to be freed with ofi_dl_get()->freeinfo. -STMPI_ENODEV with a text. */
+int ofi_choose(struct fi_info **info);
+
+/* Is the provider a core part of info's name, such as "tcp" in "tcp;ofi_rxm"? */
+int ofi_is_provider(const struct fi_info *info, const char *name);
+
+/* ---- the rail ---- */
+
+#define OFI_RX_BUFFERS 128u /* posted receives */
+#define OFI_TX_BUFFERS 128u /* packets in flight */
+#define OFI_INJECT_MAX                                                                             \
+	256u /* bytes of a packet that is injected: copied twice, but without a completion */
+#define OFI_NAME_BYTES 160u
+#define OFI_KEEP_MAX   4096u /* packets of processes that are not known yet */
+
+/* What the rail's address is. */
+struct ofi_address {
+	uint64_t uid;
+	uint64_t flags_addr, flags_key;
+	uint32_t name_bytes;
+	uint32_t pad;
+	unsigned char name[OFI_NAME_BYTES];
+};
+
+enum ofi_wire_kind {
+	OFI_WIRE_PACKET = 1,
+	OFI_WIRE_FLAG, /* hdr: index, value */
+};
+
+/* Before every payload. */
+struct ofi_wire {
+	uint64_t uid; /* of the sender */
+	uint64_t kind;
+	struct stmpi_net_hdr hdr;
+};
+
+/* One operation of the provider; its address is the context, so the provider's scratch comes first.
+ */
+struct ofi_req {
+	struct fi_context2 context;
+	enum {
+		OFI_REQ_RX,
+		OFI_REQ_TX,
+		OFI_REQ_READ
+	} kind;
+	struct stmpi_net_peer *peer; /* TX, READ */
+	struct stmpi_net_work *work; /* READ */
+	struct ofi_wire *wire;	     /* RX, TX: the packet buffer */
+	struct ofi_req *next;	     /* in a pool */
+};
+
+struct stmpi_net_peer {
+	uint64_t uid;
+	void *user;
+	fi_addr_t addr;
+	uint64_t flags_addr, flags_key;
+	int error; /* negative STMPI_E code once it is gone */
+	int is_told;
+	struct stmpi_net_peer *next;
+	UT_hash_handle hh;
+};
+
+/* A packet of a process that connect has not made known yet. */
+struct ofi_kept {
+	struct ofi_kept *next;
+	size_t bytes;
+	struct ofi_wire wire; /* and payload */
+};
+
+struct ofi_rail {
+	struct stmpi_rail rail;
+	struct stmpi_net_attr attr;
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	size_t packet_bytes; /* wire and largest payload */
+	size_t inject_max;   /* of a packet with its wire */
+	int writes_flags;    /* completion words by RMA; else by packet */
+	uint64_t next_key;
+	struct regcache cache;
+	struct stmpi_net_mr *flags_mr;
+	unsigned char *slab; /* all packet buffers */
+	size_t slab_bytes;
+	struct fid_mr *slab_mr;
+	void *slab_desc;
+	struct ofi_req *reqs; /* all of them */
+	struct ofi_req *tx_pool, *read_pool;
+	struct ofi_req *unposted; /* receives that could not be posted again yet */
+	uint32_t tx_out, reads_out;
+	struct stmpi_net_work *partial; /* READs with chunks still to start; utlist LL */
+	struct stmpi_net_peer *peers, *by_uid;
+	struct ofi_kept *kept; /* utlist LL, in order */
+	uint32_t kept_count;
+	struct ofi_wire *scratch; /* for injected packets */
+};
+
+/* reg.c: registration; the cache's callbacks */
+int ofi_mr_open(void *arg, const void *addr, size_t bytes, struct regcache_entry *entry);
+void ofi_mr_close(void *arg, struct regcache_entry *entry);
+
+#endif
