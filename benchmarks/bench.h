@@ -41,7 +41,7 @@ struct bench_slice {
 	size_t bytes;
 	long warm;
 	long n;
-	int slots;    /* buffers of `stride` bytes in use: 1, or up to BENCH_WINDOW in checks */
+	int slots; /* buffers of `stride` bytes in use: 1, or up to BENCH_WINDOW in checks */
 	size_t stride;
 	int variant;  /* raw only: which of its ways */
 	int is_check; /* 1: fill and verify every payload */
@@ -69,7 +69,7 @@ struct bench_spec {
 	const char *unit;  /* "us" */
 	int digits;	   /* after the point, in tables */
 	int more_is_better;
-	int messages; /* per iteration and direction: 1, or BENCH_WINDOW */
+	int messages;		     /* per iteration and direction: 1, or BENCH_WINDOW */
 	size_t min_bytes, max_bytes; /* default of -m */
 	const struct bench_mode *modes;
 	int mode_count;

@@ -127,8 +127,8 @@ static void parse_modes(struct bench *b, const char *text, struct argp_state *st
 				break;
 		}
 		if (i == b->spec->mode_count)
-			argp_error(state, "--mode \"%s\": %s has the modes %s", word,
-				   b->spec->name, known);
+			argp_error(state, "--mode \"%s\": %s has the modes %s", word, b->spec->name,
+				   known);
 		b->modes |= 1u << i;
 	}
 	if (b->modes == 0)

@@ -181,8 +181,8 @@ static int get_info(const struct bench *b, char *why, size_t bytes)
 	lib.freeinfo(hints);
 	if (ret == 0 && !is_auto)
 		best = best_of(list, name);
-	for (size_t i = 0; ret == 0 && is_auto && best == NULL &&
-			   i < sizeof(preference) / sizeof(preference[0]);
+	for (size_t i = 0;
+	     ret == 0 && is_auto && best == NULL && i < sizeof(preference) / sizeof(preference[0]);
 	     i++)
 		best = best_of(list, preference[i]);
 	if (best != NULL)

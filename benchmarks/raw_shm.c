@@ -16,10 +16,10 @@
 
 #include "bench.h"
 
-#define LINE_BYTES    64
-#define INLINE_BYTES  56
-#define SPINS	      20000 /* then let others run: the ranks may share a core */
-#define ANSWER	      BENCH_WINDOW
+#define LINE_BYTES   64
+#define INLINE_BYTES 56
+#define SPINS	     20000 /* then let others run: the ranks may share a core */
+#define ANSWER	     BENCH_WINDOW
 
 /* One direction, one message: written by the sender, payload before seq; read by the receiver. */
 struct line {
@@ -37,7 +37,7 @@ static struct {
 	size_t bytes;
 	char *mine, *theirs; /* data areas */
 	int peer_pid;
-	uint64_t peer_sbuf;  /* address of the peer's send buffer */
+	uint64_t peer_sbuf; /* address of the peer's send buffer */
 	uint64_t sent[BENCH_WINDOW + 1], received[BENCH_WINDOW + 1];
 	int has_cma;
 } rail;

@@ -102,7 +102,8 @@ static const struct bench_spec spec = {
 	.name = "st_idle",
 	.title = "Idle Test (share of one core, per cent)",
 	.doc = "Measure the CPU time used with nothing pending, and with one receive pending whose "
-	       "sender is silent. -i: messages of traffic before, -m: bytes of each; the payload is "
+	       "sender is silent. -i: messages of traffic before, -m: bytes of each; the payload "
+	       "is "
 	       "always verified.",
 	.unit = "percent",
 	.min_bytes = 8,

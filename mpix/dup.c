@@ -67,8 +67,9 @@ int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm)
 /*
  * ---- without blocking: a generalised request whose polls take the steps ----
  *
- * MPI polls a request only in calls that name it, so each poll takes the steps of all duplications that are under way:
- * processes may complete several of them in different orders. A process must be in such a call for the others to get on.
+ * MPI polls a request only in calls that name it, so each poll takes the steps of all duplications
+ * that are under way: processes may complete several of them in different orders. A process must be
+ * in such a call for the others to get on.
  */
 
 struct idup {
@@ -76,13 +77,14 @@ struct idup {
 	MPI_Request request; /* the program's */
 	MPI_Request dup;     /* MPI's, until the copy has been made */
 	MPI_Comm *newcomm;   /* the program's; written by MPI when dup ends at the latest */
-	/* Holds processes and stream while the parent may be freed; under an id that nobody uses. */
+	/* Holds processes and stream while the parent may be freed; under an id that nobody uses.
+	 */
 	struct stmpi_comm *parent;
 	int rc;
 	/* Under the mutex: */
 	struct idup *next; /* under way */
-	uint64_t round;    /* the newest in which steps were taken */
-	int is_busy;       /* a thread is taking them */
+	uint64_t round;	   /* the newest in which steps were taken */
+	int is_busy;	   /* a thread is taking them */
 };
 
 /* Guards the list. No MPI call is made under it. */

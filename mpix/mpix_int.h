@@ -207,20 +207,26 @@ struct mpix_req {
 };
 
 extern struct mpix_map mpix_reqs;
-extern _Atomic uint32_t mpix_req_live; /* requests that a program holds */
+extern _Atomic uint32_t mpix_req_count; /* handles in the map, held by the program or in the pool */
 
-/* Does no program hold a request of ours? Hot. */
+/* Has MPI no request of ours at all? Hot. */
 static inline int mpix_req_none(void)
 {
 	/* Relaxed: who has a request of ours has synchronised with its making. */
-	return stmpi_likely(atomic_load_explicit(&mpix_req_live, memory_order_relaxed) == 0);
+	return stmpi_likely(atomic_load_explicit(&mpix_req_count, memory_order_relaxed) == 0);
 }
 
-/* Our request of a handle; NULL when it is the MPI's. One with op == NULL is stale. */
+/*
+ * Our request of a handle; NULL when it is the MPI's. One with op == NULL is stale, completed or
+ * freed before: it must not be passed on to MPI, which would wait for ever or free it.
+ */
 static inline struct mpix_req *mpix_req_find(MPI_Request request)
 {
 	return mpix_map_find(&mpix_reqs, mpix_key(request));
 }
+
+/* Report a stale request. */
+int mpix_req_stale(const char *func, MPI_Request request);
 
 /* Take a request for an operation to come. MPI_SUCCESS or an MPI error code (already raised). */
 int mpix_req_get(const char *func, struct mpix_comm *c, struct mpix_req **req);

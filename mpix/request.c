@@ -15,7 +15,7 @@
 #include "stmpi.h"
 
 struct mpix_map mpix_reqs;
-_Atomic uint32_t mpix_req_live;
+_Atomic uint32_t mpix_req_count;
 
 #define CHUNK 64
 
@@ -29,6 +29,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct mpix_req *pool;	/* with a handle, by next */
 static struct mpix_req *blanks; /* without one */
 static struct chunk *chunks;
+static uint32_t live; /* requests that the program holds, or that are being made */
 
 /* Under the mutex. */
 static struct mpix_req *take(struct mpix_req **list)
@@ -36,10 +37,7 @@ static struct mpix_req *take(struct mpix_req **list)
 	struct mpix_req *req = *list;
 
 	*list = req->next;
-	/* Written under the mutex only. */
-	atomic_store_explicit(&mpix_req_live,
-			      atomic_load_explicit(&mpix_req_live, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
+	live++;
 	return req;
 }
 
@@ -49,9 +47,7 @@ static void give(struct mpix_req **list, struct mpix_req *req)
 	req->op = NULL;
 	req->next = *list;
 	*list = req;
-	atomic_store_explicit(&mpix_req_live,
-			      atomic_load_explicit(&mpix_req_live, memory_order_relaxed) - 1,
-			      memory_order_relaxed);
+	live--;
 }
 
 /* Under the mutex. */
@@ -78,7 +74,7 @@ void mpix_req_tell(struct mpix_req *req)
 
 /* ---- what MPI calls ---- */
 
-static int query(void *state, MPI_Status *status)
+static int req_query(void *state, MPI_Status *status)
 {
 	struct mpix_req *req = state;
 	struct stmpi_result result;
@@ -92,13 +88,14 @@ static int query(void *state, MPI_Status *status)
 }
 
 /* MPI gives the handle up: it may mean another request from here on. */
-static int free_state(void *state)
+static int req_free(void *state)
 {
 	struct mpix_req *req = state;
 	struct stmpi_op *op = req->op;
 
 	pthread_mutex_lock(&mutex);
 	mpix_map_remove(&mpix_reqs, mpix_key(req->handle));
+	atomic_fetch_sub_explicit(&mpix_req_count, 1, memory_order_relaxed);
 	req->handle = MPI_REQUEST_NULL;
 	give(&blanks, req);
 	pthread_mutex_unlock(&mutex);
@@ -107,14 +104,14 @@ static int free_state(void *state)
 }
 
 /* What has begun ends as usual: MPI lets a cancel fail. */
-static int cancel(void *state, int complete)
+static int req_cancel(void *state, int complete)
 {
 	(void)state;
 	(void)complete;
 	return MPI_SUCCESS;
 }
 
-static int poll(void *state, MPI_Status *status)
+static int req_poll(void *state, MPI_Status *status)
 {
 	struct mpix_req *req = state;
 
@@ -126,11 +123,11 @@ static int poll(void *state, MPI_Status *status)
 	return MPI_SUCCESS;
 }
 
-static int wait(int count, void **states, double timeout, MPI_Status *status)
+static int req_wait(int count, void **states, double timeout, MPI_Status *status)
 {
 	(void)timeout;
 	for (int i = 0; i < count; i++) {
-		int rc = poll(states[i], status);
+		int rc = req_poll(states[i], status);
 
 		if (rc != MPI_SUCCESS)
 			return rc;
@@ -157,11 +154,14 @@ static int start(const char *func, struct mpix_comm *c, struct mpix_req **out)
 		return mpix_fail(c->handle, MPI_ERR_NO_MEM, "%s: no memory for a request", func);
 	req->op = NULL;
 	atomic_store_explicit(&req->is_complete, 0, memory_order_relaxed);
-	rc = PMPIX_Grequest_start(query, free_state, cancel, poll, wait, req, &req->handle);
+	rc = PMPIX_Grequest_start(req_query, req_free, req_cancel, req_poll, req_wait, req,
+				  &req->handle);
 	pthread_mutex_lock(&mutex);
 	ret = rc == MPI_SUCCESS ? mpix_map_insert(&mpix_reqs, mpix_key(req->handle), req) : 0;
 	if (rc != MPI_SUCCESS)
 		give(&blanks, req);
+	else
+		atomic_fetch_add_explicit(&mpix_req_count, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&mutex);
 	if (ret != 0) {
 		PMPI_Grequest_complete(req->handle);
@@ -199,12 +199,20 @@ void mpix_req_put(struct mpix_req *req)
 	/* Relaxed: set by a call of this thread, or by one that it has synchronised with. */
 	if (stmpi_unlikely(atomic_load_explicit(&req->is_complete, memory_order_relaxed))) {
 		req->op = NULL;
-		PMPI_Request_free(&handle); /* calls free_state */
+		PMPI_Request_free(&handle); /* calls req_free */
 		return;
 	}
 	pthread_mutex_lock(&mutex);
 	give(&pool, req);
 	pthread_mutex_unlock(&mutex);
+}
+
+int mpix_req_stale(const char *func, MPI_Request request)
+{
+	return mpix_fail(
+		MPI_COMM_NULL, MPI_ERR_REQUEST,
+		"%s: invalid argument request = 0x%08x: it has been completed or freed before",
+		func, (unsigned int)request);
 }
 
 MPI_Comm mpix_req_comm(const struct mpix_req *req)
@@ -233,7 +241,7 @@ void mpix_req_fini(void)
 {
 	struct mpix_req *req;
 
-	/* Each goes from the pool through free_state, which counts it as one that was live. */
+	/* Each goes from the pool through req_free, which counts it as one that was live. */
 	while (pool != NULL) {
 		MPI_Request handle;
 
@@ -246,7 +254,7 @@ void mpix_req_fini(void)
 	}
 	/* Requests that the program never completed stay in MPI, which calls us no more: keep their
 	 * memory. */
-	if (atomic_load(&mpix_req_live) > 0)
+	if (live > 0)
 		return;
 	while (chunks != NULL) {
 		struct chunk *next = chunks->next;

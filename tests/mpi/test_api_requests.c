@@ -391,7 +391,7 @@ static void query_lists(MPI_Comm comm)
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 	MPI_Request requests[2];
 	MPI_Status statuses[2];
-	int in[2] = { -1, -1 }, out = 40 + rank, flag = 0, index, n = 0, indices[2];
+	int in[2] = {-1, -1}, out = 40 + rank, flag = 0, index, n = 0, indices[2];
 
 	MPI_Irecv(&in[0], 1, MPI_INT, peer, 0, comm, &requests[0]);
 	MPI_Irecv(&in[1], 1, MPI_INT, peer, 1, MPI_COMM_WORLD, &requests[1]);

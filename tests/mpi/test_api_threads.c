@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
 /*
- * test_api_threads.c: MPI_THREAD_MULTIPLE: threads with a stream each, and threads that share a communicator, use every
- * kind of call at once.
+ * test_api_threads.c: MPI_THREAD_MULTIPLE: threads with a stream each, and threads that share a
+ * communicator, use every kind of call at once.
  */
 #include <mpi.h>
 #include <mpix.h>
@@ -17,15 +17,19 @@
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #endif
 
-#define CHECK(x)                                                                                     \
-	do {                                                                                          \
-		if (!(x)) {                                                                           \
-			fprintf(stderr, "%s:%d: rank %d: failed: %s\n", __FILE__, __LINE__, rank, #x); \
-			MPI_Abort(MPI_COMM_WORLD, 1);                                                 \
-		}                                                                                     \
+#define CHECK(x)                                                                                   \
+	do {                                                                                       \
+		if (!(x)) {                                                                        \
+			fprintf(stderr, "%s:%d: rank %d: failed: %s\n", __FILE__, __LINE__, rank,  \
+				#x);                                                               \
+			MPI_Abort(MPI_COMM_WORLD, 1);                                              \
+		}                                                                                  \
 	} while (0)
 
-enum { THREADS = 4, ROUNDS = 200 };
+enum {
+	THREADS = 4,
+	ROUNDS = 200
+};
 
 static int rank, peer;
 static MPI_Comm shared, parents[THREADS];
@@ -48,7 +52,7 @@ static void own_stream(int id)
 	CHECK(MPI_Comm_dup(comm, &dup) == MPI_SUCCESS);
 	for (int i = 0; i < ROUNDS; i++) {
 		MPI_Comm c = i % 2 ? comm : dup;
-		int in[2] = { -1, -1 }, out[2] = { 1000 * id + i, 1000 * id + i + 1 };
+		int in[2] = {-1, -1}, out[2] = {1000 * id + i, 1000 * id + i + 1};
 		MPI_Request requests[2];
 		MPI_Status statuses[2];
 
@@ -71,7 +75,7 @@ static void own_stream(int id)
 static void shared_comm(int id)
 {
 	for (int i = 0; i < ROUNDS; i++) {
-		int in[3] = { -1, -1, -1 }, out = 1000 * id + i, index, flag = 0;
+		int in[3] = {-1, -1, -1}, out = 1000 * id + i, index, flag = 0;
 		MPI_Request requests[3];
 		MPI_Status status;
 
@@ -85,8 +89,8 @@ static void shared_comm(int id)
 			MPI_Waitany(3, requests, &index, &status);
 		while (i % 3 == 2 && !flag)
 			MPI_Testall(3, requests, &flag, MPI_STATUSES_IGNORE);
-		MPI_Sendrecv(&out, 1, MPI_INT, peer, 30 + id, &in[2], 1, MPI_INT, peer, 30 + id, shared,
-			     &status);
+		MPI_Sendrecv(&out, 1, MPI_INT, peer, 30 + id, &in[2], 1, MPI_INT, peer, 30 + id,
+			     shared, &status);
 		CHECK(in[0] == out && in[1] == out && in[2] == out);
 	}
 }
