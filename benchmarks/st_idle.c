@@ -4,7 +4,6 @@
  * uses (a) with nothing pending, after some traffic, (b) with one receive pending whose sender is
  * silent. The main threads sleep meanwhile. The larger share of the two ranks counts.
  */
-#include <math.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -24,7 +23,7 @@ static void sleep_for(double seconds)
 	double end = bench_now() + seconds, left;
 
 	while ((left = end - bench_now()) > 0) {
-		struct timespec ts = {(time_t)left, (long)((left - floor(left)) * 1e9)};
+		struct timespec ts = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
 
 		nanosleep(&ts, NULL);
 	}

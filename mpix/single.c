@@ -2,12 +2,9 @@
 /* single.c: the calls of MPI that take one request, and queries that complete none. */
 #include "mpix_int.h"
 
-/* Ours and not completed before, or NULL. MPI itself reports what is neither. */
 static struct mpix_req *find(const MPI_Request *request)
 {
-	struct mpix_req *req = mpix_req_none() || request == NULL ? NULL : mpix_req_find(*request);
-
-	return req != NULL && req->op != NULL ? req : NULL;
+	return mpix_req_none() || request == NULL ? NULL : mpix_req_find(*request);
 }
 
 static int complete(const char *func, struct mpix_req *req, MPI_Request *request,
@@ -38,6 +35,8 @@ int MPI_Wait(MPI_Request *request, MPI_Status *status)
 
 	if (stmpi_likely(req == NULL))
 		return PMPI_Wait(request, status);
+	if (stmpi_unlikely(req->op == NULL))
+		return mpix_req_stale("MPI_Wait", *request);
 	stmpi_op_wait(req->op);
 	return complete("MPI_Wait", req, request, status);
 }
@@ -48,6 +47,8 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 
 	if (stmpi_likely(req == NULL))
 		return PMPI_Test(request, flag, status);
+	if (stmpi_unlikely(req->op == NULL))
+		return mpix_req_stale("MPI_Test", *request);
 	*flag = look(req);
 	return *flag ? complete("MPI_Test", req, request, status) : MPI_SUCCESS;
 }
@@ -59,6 +60,8 @@ int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 
 	if (stmpi_likely(req == NULL))
 		return PMPI_Request_get_status(request, flag, status);
+	if (stmpi_unlikely(req->op == NULL))
+		return mpix_req_stale("MPI_Request_get_status", request);
 	*flag = look(req);
 	if (*flag) {
 		stmpi_op_result(req->op, &result);
@@ -75,6 +78,8 @@ int MPI_Request_free(MPI_Request *request)
 
 	if (stmpi_likely(req == NULL))
 		return PMPI_Request_free(request);
+	if (stmpi_unlikely(req->op == NULL))
+		return mpix_req_stale("MPI_Request_free", *request);
 	op = req->op;
 	mpix_req_put(req);
 	stmpi_op_free(op);
@@ -85,7 +90,11 @@ int MPI_Request_free(MPI_Request *request)
 /* MPI lets a cancel fail: the operation ends as usual, and its status says so. */
 int MPI_Cancel(MPI_Request *request)
 {
-	return find(request) != NULL ? MPI_SUCCESS : PMPI_Cancel(request);
+	struct mpix_req *req = find(request);
+
+	if (stmpi_likely(req == NULL))
+		return PMPI_Cancel(request);
+	return req->op != NULL ? MPI_SUCCESS : mpix_req_stale("MPI_Cancel", *request);
 }
 
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
@@ -98,7 +107,7 @@ static void tell(int count, const MPI_Request *requests)
 	for (int i = 0; i < count; i++) {
 		struct mpix_req *req = find(&requests[i]);
 
-		if (req != NULL)
+		if (req != NULL && req->op != NULL)
 			mpix_req_tell(req);
 	}
 }

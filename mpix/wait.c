@@ -3,7 +3,7 @@
  * wait.c: the Wait and Test families on lists that hold requests of ours, of the MPI's, and null
  * ones.
  *
- * Where a program holds no request of ours they go straight to MPI. Else a list is split in two;
+ * Where there are no requests of ours they go straight to MPI. Else a list is split in two;
  * one round looks at both halves. Test makes one round, after one round of our progress; Wait makes
  * rounds until the answer is yes.
  */
@@ -92,11 +92,7 @@ static int set_open(struct set *s, const char *func, int n, MPI_Request *request
 		s->mine[i] = mpix_req_find(requests[i]);
 		if (s->mine[i] != NULL && s->mine[i]->op == NULL) {
 			free(s->memory);
-			return mpix_fail(
-				MPI_COMM_NULL, MPI_ERR_REQUEST,
-				"%s: invalid argument request = 0x%08x (number %d): it has been "
-				"completed or freed before",
-				func, (unsigned int)requests[i], i);
+			return mpix_req_stale(func, requests[i]);
 		}
 		if (s->mine[i] != NULL) {
 			s->n_mine++;

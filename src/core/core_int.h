@@ -180,7 +180,8 @@ struct stmpi_engine {
 
 	/* Under the token. */
 	STMPI_CACHE_ALIGNED struct stmpi_rail *shm;
-	struct stmpi_rail *ofi;
+	struct stmpi_rail *_Atomic
+		ofi; /* written under the token; the progress thread asks whether it is there */
 	struct stmpi_proc *busy;	     /* peers with queues */
 	struct stmpi_op *reads, *reads_tail; /* receives whose READ found no room */
 	struct stmpi_op *orphans;	     /* given-up sends that end by a peer's write */

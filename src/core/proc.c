@@ -37,11 +37,15 @@ _Static_assert(sizeof(struct address) <= STMPI_ADDRESS_BYTES, "address does not 
 static int open_net(void)
 {
 	struct stmpi_net_attr attr = {&E->upcalls, &E->flags, E->uid};
+	struct stmpi_rail *rail;
 	int ret = 0;
 
 	stmpi_token_lock();
-	if (E->ofi == NULL)
-		ret = stmpi_net_ofi_ops.open(&attr, &E->ofi);
+	if (E->ofi == NULL) {
+		ret = stmpi_net_ofi_ops.open(&attr, &rail);
+		if (ret == 0)
+			E->ofi = rail;
+	}
 	stmpi_token_release();
 	return ret;
 }

@@ -233,6 +233,17 @@ static int has_pending(void)
 }
 
 /*
+ * Nothing of ours is pending, but peers may want something (a channel to be found, a connection to
+ * be taken), and a provider with manual progress may still hold packets that it has accepted: look
+ * a few times per nap.
+ */
+static void look_for_others(void)
+{
+	for (uint32_t i = 0; i < (E->ofi != NULL ? 32u : 1u); i++)
+		stmpi_engine_poll();
+}
+
+/*
  * Adaptive: asleep 1 ms at a time while others drive or nothing is pending (10 ms after a quiet
  * second); when operations are pending and nobody drives, poll: spin, yield, then sleep up to 1 ms.
  */
@@ -246,19 +257,20 @@ static void adaptive(void)
 		int is_pending = has_pending();
 
 		now = atomic_load_explicit(&E->polls, memory_order_relaxed);
-		if (!is_pending || now != polls) {
-			polls = now;
+		if (is_pending && now == polls) {
+			if (stmpi_engine_poll() > 0)
+				stmpi_backoff_reset(&b);
+			else if (stmpi_backoff_pause(&b))
+				look_around();
+			quiet = 0;
+		} else {
 			stmpi_backoff_reset(&b);
-			quiet = is_pending ? 0 : quiet + 1;
+			quiet = is_pending || now != polls ? 0 : quiet + 1;
 			nap(quiet > 1000 ? 10000000 : 1000000);
 			look_around();
-			continue;
+			if (!is_pending)
+				look_for_others();
 		}
-		quiet = 0;
-		if (stmpi_engine_poll() > 0)
-			stmpi_backoff_reset(&b);
-		else if (stmpi_backoff_pause(&b))
-			look_around();
 		polls = atomic_load_explicit(&E->polls, memory_order_relaxed);
 	}
 }

@@ -24,7 +24,7 @@
 #define SHM_INLINE     32u	      /* payload bytes in the cell itself */
 #define SHM_DATA       (512u * 1024u) /* bytes of the data ring, a power of two */
 #define SHM_EAGER_MAX  (16u * 1024u)
-#define SHM_EAGER_BEST (16u * 1024u)   /* measured: see docs/shm-rail.md */
+#define SHM_EAGER_BEST 4096u	       /* measured: see docs/shm-rail.md */
 #define SHM_MAILS      1024u	       /* a power of two */
 #define SHM_CHUNK      (1024u * 1024u) /* bytes of a READ per round */
 
