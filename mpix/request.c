@@ -4,8 +4,11 @@
  *
  * The Wait and Test families are ours and complete these requests without telling MPI: the request
  * returns to the pool with its handle and serves the next operation. Only where MPI is asked behind
- * our back (a tool, a Fortran program, MPI_Request_get_status_any) its callbacks below make
- * progress and complete it in MPI.
+ * our back (a tool, a Fortran program) its callbacks below make progress and complete it in MPI.
+ *
+ * MPICH 4.0 has room for about 260 000 requests and aborts beyond. So a program with very many
+ * pending requests gets real ones up to half of that; the rest are numbers of ours, which all calls
+ * that come here know and MPI does not.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -19,6 +22,11 @@ _Atomic uint32_t mpix_req_count;
 
 #define CHUNK 64
 
+/* Handles that MPI does not know: of its kind "predefined request", of which it numbers a few. */
+#define REAL_MAX    131072u
+#define UNREAL_MARK 0x6c800000u
+#define UNREAL_MASK 0xff800000u
+
 struct chunk {
 	struct chunk *next;
 	struct mpix_req reqs[CHUNK];
@@ -29,6 +37,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct mpix_req *pool;	/* with a handle, by next */
 static struct mpix_req *blanks; /* without one */
 static struct chunk *chunks;
+static uint32_t n_unreal;
 static uint32_t live; /* requests that the program holds, or that are being made */
 
 /* Under the mutex. */
@@ -66,9 +75,14 @@ static void add_blanks(void)
 	}
 }
 
+static int is_real(const struct mpix_req *req)
+{
+	return ((uint32_t)req->handle & UNREAL_MASK) != UNREAL_MARK;
+}
+
 void mpix_req_tell(struct mpix_req *req)
 {
-	if (stmpi_op_is_done(req->op) && !atomic_exchange(&req->is_complete, 1))
+	if (is_real(req) && stmpi_op_is_done(req->op) && !atomic_exchange(&req->is_complete, 1))
 		PMPI_Grequest_complete(req->handle);
 }
 
@@ -138,38 +152,65 @@ static int req_wait(int count, void **states, double timeout, MPI_Status *status
 
 /* ---- what the layer calls ---- */
 
-/* A request that MPI does not know yet. */
-static int start(const char *func, struct mpix_comm *c, struct mpix_req **out)
+/* Enter a request under its handle. 0 or -STMPI_ENOMEM. */
+static int enter(struct mpix_req *req)
+{
+	MPI_Request handle = req->handle;
+	int ret;
+
+	pthread_mutex_lock(&mutex);
+	ret = mpix_map_insert(&mpix_reqs, mpix_key(handle), req);
+	if (ret == 0)
+		atomic_fetch_add_explicit(&mpix_req_count, 1, memory_order_relaxed);
+	else
+		give(&blanks, req);
+	pthread_mutex_unlock(&mutex);
+	return ret;
+}
+
+/* A request without a handle; with one where MPI is not to give it. */
+static struct mpix_req *take_blank(void)
 {
 	struct mpix_req *req = NULL;
-	int rc, ret;
 
 	pthread_mutex_lock(&mutex);
 	if (blanks == NULL)
 		add_blanks();
-	if (blanks != NULL)
+	if (blanks != NULL) {
 		req = take(&blanks);
+		req->op = NULL;
+		req->handle = MPI_REQUEST_NULL;
+		if (atomic_load_explicit(&mpix_req_count, memory_order_relaxed) >= REAL_MAX)
+			req->handle = (MPI_Request)(UNREAL_MARK | (n_unreal++ & ~UNREAL_MASK));
+		atomic_store_explicit(&req->is_complete, 0, memory_order_relaxed);
+	}
 	pthread_mutex_unlock(&mutex);
+	return req;
+}
+
+/* The pool is empty. */
+static int make(const char *func, struct mpix_comm *c, struct mpix_req **out)
+{
+	struct mpix_req *req = take_blank();
+	int rc;
+
 	if (req == NULL)
 		return mpix_fail(c->handle, MPI_ERR_NO_MEM, "%s: no memory for a request", func);
-	req->op = NULL;
-	atomic_store_explicit(&req->is_complete, 0, memory_order_relaxed);
-	rc = PMPIX_Grequest_start(req_query, req_free, req_cancel, req_poll, req_wait, req,
-				  &req->handle);
-	pthread_mutex_lock(&mutex);
-	ret = rc == MPI_SUCCESS ? mpix_map_insert(&mpix_reqs, mpix_key(req->handle), req) : 0;
-	if (rc != MPI_SUCCESS)
-		give(&blanks, req);
-	else
-		atomic_fetch_add_explicit(&mpix_req_count, 1, memory_order_relaxed);
-	pthread_mutex_unlock(&mutex);
-	if (ret != 0) {
-		PMPI_Grequest_complete(req->handle);
-		PMPI_Request_free(&(MPI_Request){req->handle});
-		return mpix_fail(c->handle, MPI_ERR_NO_MEM, "%s: no memory for a request", func);
+	if (is_real(req)) {
+		rc = PMPIX_Grequest_start(req_query, req_free, req_cancel, req_poll, req_wait, req,
+					  &req->handle);
+		if (rc != MPI_SUCCESS) {
+			pthread_mutex_lock(&mutex);
+			give(&blanks, req);
+			pthread_mutex_unlock(&mutex);
+			return rc;
+		}
 	}
+	/* Where that fails MPI keeps a request that nobody knows of: memory is out anyway. */
+	if (enter(req) != 0)
+		return mpix_fail(c->handle, MPI_ERR_NO_MEM, "%s: no memory for a request", func);
 	*out = req;
-	return rc;
+	return MPI_SUCCESS;
 }
 
 int mpix_req_get(const char *func, struct mpix_comm *c, struct mpix_req **out)
@@ -181,7 +222,7 @@ int mpix_req_get(const char *func, struct mpix_comm *c, struct mpix_req **out)
 		req = take(&pool);
 	pthread_mutex_unlock(&mutex);
 	if (stmpi_unlikely(req == NULL)) {
-		int rc = start(func, c, &req);
+		int rc = make(func, c, &req);
 
 		if (rc != MPI_SUCCESS)
 			return rc;
@@ -241,14 +282,18 @@ void mpix_req_fini(void)
 {
 	struct mpix_req *req;
 
-	/* Each goes from the pool through req_free, which counts it as one that was live. */
+	/* Real ones go from the pool through req_free, which counts them as live before. */
 	while (pool != NULL) {
 		MPI_Request handle;
 
 		pthread_mutex_lock(&mutex);
 		req = take(&pool);
-		pthread_mutex_unlock(&mutex);
 		handle = req->handle;
+		if (!is_real(req))
+			give(&blanks, req);
+		pthread_mutex_unlock(&mutex);
+		if (!is_real(req))
+			continue;
 		PMPI_Grequest_complete(handle);
 		PMPI_Request_free(&handle);
 	}

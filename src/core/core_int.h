@@ -33,6 +33,7 @@ struct stmpi_proc {
 	struct stmpi_net_peer *peer;
 	size_t eager_max; /* largest payload sent at once */
 	int error;	  /* positive STMPI_E code once it is dead */
+	int pidfd;	  /* watched by stmpi_proc_look; -1: not */
 	uint32_t credits; /* eager packets that may still be sent before it must have received some
 			   */
 	uint32_t owed;	  /* its eager packets that were received here since it was last told */
@@ -221,6 +222,7 @@ struct stmpi_engine {
 	int has_thread;
 	_Atomic int stop;
 	uint32_t watch_tick; /* token: when the watchdog last looked */
+	uint32_t look_tick;  /* token: when dead peers were last looked for */
 };
 
 extern struct stmpi_engine stmpi_engine;
@@ -237,6 +239,7 @@ extern const struct stmpi_stream_hook stmpi_progress_hook;
 /* proc.c: peers */
 int stmpi_proc_get(const void *address, struct stmpi_proc **proc);
 void stmpi_proc_failed(void *arg, void *user, int error);
+void stmpi_proc_look(void);
 void stmpi_proc_free_all(void);
 
 /* comm.c */
@@ -256,7 +259,8 @@ void stmpi_proto_start(struct stmpi_op *op);
 void stmpi_proto_packet(void *arg, void *user, const struct stmpi_net_hdr *hdr, const void *payload,
 			size_t bytes);
 int stmpi_proto_push(void);
-void stmpi_proto_abandon(struct stmpi_op *op, int error);
+/* End an operation that waits for its peer; 1 when it did. */
+int stmpi_proto_abandon(struct stmpi_op *op, int error);
 void stmpi_proto_fini(void);
 
 /* dump.c: the list of pending operations, one line each; under the token */

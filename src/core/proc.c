@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* proc.c: processes: their addresses, which rail leads to them, what happens when they die. Cold.
  */
-#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/core_int.h"
@@ -26,7 +27,8 @@ struct address {
 	uint64_t node;
 	uint32_t shm_bytes;
 	uint32_t net_bytes;
-	char text[176];	    /* the reason for error */
+	int32_t pid;
+	char text[172];	    /* the reason for error */
 	char settings[296]; /* parameters that must be equal on all ranks */
 	unsigned char shm[STMPI_NET_ADDR_BYTES];
 	unsigned char net[STMPI_NET_ADDR_BYTES];
@@ -74,6 +76,7 @@ void stmpi_engine_address(void *address, int init_error, int with_net)
 	if (ret == 0) {
 		a.uid = E->uid;
 		a.node = E->node;
+		a.pid = (int32_t)getpid();
 		if (E->shm != NULL)
 			ret = rail_address(E->shm, a.shm, &a.shm_bytes);
 	}
@@ -157,14 +160,19 @@ int stmpi_proc_get(const void *address, struct stmpi_proc **proc)
 		return stmpi_error_set(STMPI_ENOMEM, "no memory for a peer");
 	p->uid = a->uid;
 	p->credits = E->credits;
+	p->pidfd = -1;
 	if (E->forces_ofi || a->node != E->node) {
 		p->rail = E->ofi;
 		ret = p->rail->ops->connect(p->rail, a->net, a->net_bytes, p, &p->peer);
+		if (a->node == E->node && a->uid != E->uid)
+			p->pidfd = (int)syscall(SYS_pidfd_open, a->pid, 0);
 	} else {
 		p->rail = E->shm;
 		ret = p->rail->ops->connect(p->rail, a->shm, a->shm_bytes, p, &p->peer);
 	}
 	if (ret != 0) {
+		if (p->pidfd >= 0)
+			close(p->pidfd);
 		free(p);
 		return ret;
 	}
@@ -180,25 +188,55 @@ int stmpi_proc_get(const void *address, struct stmpi_proc **proc)
 	return 0;
 }
 
+struct failing {
+	struct stmpi_proc *proc;
+	uint64_t ended;
+};
+
 static void fail_one(struct stmpi_op *op, void *arg)
 {
-	if (op->proc == arg)
-		stmpi_proto_abandon(op, STMPI_EPEER);
+	struct failing *f = arg;
+
+	if (op->proc == f->proc)
+		f->ended += (uint64_t)stmpi_proto_abandon(op, STMPI_EPEER);
 }
 
-/* Upcall of a rail: the peer is dead. Its works have ended; end the operations that wait for it. */
+/* Upcall of a rail: the peer is gone. Its works have ended; end the operations that wait for it. */
 void stmpi_proc_failed(void *arg, void *user, int error)
 {
-	struct stmpi_proc *p = user;
+	struct failing f = {user, 0};
 
 	(void)arg;
-	if (p->error != 0)
+	if (f.proc->error != 0)
 		return;
-	p->error = error < 0 ? -error : STMPI_EPEER;
-	stmpi_log(STMPI_LOG_WARN,
-		  "a peer process is gone (%s): operations with it end with an error",
-		  stmpi_strerror(p->error));
-	stmpi_op_for_each(fail_one, p);
+	f.proc->error = error < 0 ? -error : STMPI_EPEER;
+	stmpi_op_for_each(fail_one, &f);
+	/* Peers that have finalised are gone too, which is nobody's concern when nothing waits for
+	 * them. */
+	stmpi_log(f.ended > 0 ? STMPI_LOG_WARN : STMPI_LOG_INFO,
+		  "a peer process is gone: %llu operations with it end with an error",
+		  (unsigned long long)f.ended);
+}
+
+/*
+ * Peers on this node that are reached by a network: their process can be watched, and libfabric's
+ * providers do not all tell of a peer from which only a message is awaited. Under the token, at
+ * most every few milliseconds.
+ */
+void stmpi_proc_look(void)
+{
+	struct stmpi_proc *p, *next;
+
+	HASH_ITER (hh, E->procs, p, next) {
+		struct pollfd fd = {p->pidfd, POLLIN, 0};
+
+		if (p->pidfd >= 0 && p->error == 0 && poll(&fd, 1, 0) == 1) {
+			/* What it has sent comes first. */
+			while (p->rail->ops->poll(p->rail) > 0)
+				;
+			stmpi_proc_failed(NULL, p, -STMPI_EPEER);
+		}
+	}
 }
 
 void stmpi_proc_free_all(void)
@@ -212,6 +250,8 @@ void stmpi_proc_free_all(void)
 			free(c);
 		}
 		HASH_DEL(E->procs, p);
+		if (p->pidfd >= 0)
+			close(p->pidfd);
 		free(p);
 	}
 }

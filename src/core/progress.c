@@ -28,6 +28,7 @@
 #define E (&stmpi_engine)
 
 #define TICK_NS	    10000000u /* one engine tick */
+#define LOOK_TICKS  5u	      /* dead peers are looked for every 50 ms */
 #define WATCH_TICKS 50u	      /* the watchdog looks twice a second */
 
 /* ---- the token ---- */
@@ -163,7 +164,7 @@ static void watch_one(struct stmpi_op *op, void *arg)
 			(long long)stmpi_param_int(STMPI_PARAM_WATCHDOG));
 		stmpi_engine_dump(stderr);
 	}
-	stmpi_proto_abandon(op, STMPI_ETIMEDOUT);
+	(void)stmpi_proto_abandon(op, STMPI_ETIMEDOUT);
 }
 
 static void look_around(void)
@@ -179,6 +180,10 @@ static void look_around(void)
 		E->shm->ops->idle(E->shm);
 	if (E->ofi != NULL)
 		E->ofi->ops->idle(E->ofi);
+	if (now - E->look_tick >= LOOK_TICKS) {
+		E->look_tick = now;
+		stmpi_proc_look();
+	}
 	if (stmpi_unlikely(asked != E->dumps_asked)) {
 		E->dumps_asked = asked;
 		stmpi_engine_dump(stderr);

@@ -504,7 +504,7 @@ static void nack_one(struct stmpi_op *op, void *arg)
 		atomic_load_explicit(&op->state, memory_order_relaxed); /* under the token */
 
 	if (state == STMPI_STATE_RTS && cookie_of(op) == *cookie)
-		stmpi_proto_abandon(op, STMPI_ENET);
+		(void)stmpi_proto_abandon(op, STMPI_ENET);
 }
 
 void stmpi_proto_packet(void *arg, void *user, const struct stmpi_net_hdr *hdr, const void *payload,
@@ -622,7 +622,7 @@ static void leave_sendq(struct stmpi_op *op)
 }
 
 /* End an operation that waits for its peer. What the rail still holds, the rail will end. */
-void stmpi_proto_abandon(struct stmpi_op *op, int error)
+int stmpi_proto_abandon(struct stmpi_op *op, int error)
 {
 	switch (atomic_load_explicit(&op->state, memory_order_relaxed)) { /* under the token */
 	case STMPI_STATE_POSTED:
@@ -634,14 +634,15 @@ void stmpi_proto_abandon(struct stmpi_op *op, int error)
 	case STMPI_STATE_RTS:
 	case STMPI_STATE_ACK:
 		if (stmpi_op_is_done(op))
-			return;
+			return 0;
 		if (op->flags & STMPI_OP_F_ORPHAN) /* completion frees it */
 			LL_DELETE(E->orphans, op);
 		break;
 	default:
-		return;
+		return 0;
 	}
 	stmpi_op_complete(op, error);
+	return 1;
 }
 
 void stmpi_proto_fini(void)

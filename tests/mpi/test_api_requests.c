@@ -352,6 +352,36 @@ static void enqueued(stmpi_host_stream_t host, MPI_Comm comm)
 	CHECK(stmpi_host_stream_synchronize(host) == 0);
 }
 
+/* More pending requests than half of what MPICH 4.0 can number; completed on the stream and from
+ * the host. */
+static void very_many(stmpi_host_stream_t host, MPI_Comm comm)
+{
+	enum {
+		N = 140000,
+		HALF = N / 2
+	};
+	MPI_Request *requests = malloc(N * sizeof(*requests));
+	int *in = malloc(N * sizeof(*in)), *out = malloc(N * sizeof(*out));
+
+	CHECK(requests != NULL && in != NULL && out != NULL);
+	for (int i = 0; i < N; i++) {
+		in[i] = -1;
+		out[i] = i;
+		if (rank == 0)
+			MPIX_Isend_enqueue(&out[i], 1, MPI_INT, 1, 0, comm, &requests[i]);
+		else
+			MPIX_Irecv_enqueue(&in[i], 1, MPI_INT, 0, 0, comm, &requests[i]);
+	}
+	CHECK(MPIX_Waitall_enqueue(HALF, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+	CHECK(MPI_Waitall(HALF, requests + HALF, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+	CHECK(stmpi_host_stream_synchronize(host) == 0);
+	for (int i = 0; i < N; i++)
+		CHECK(requests[i] == MPI_REQUEST_NULL && (rank == 0 || in[i] == i));
+	free(requests);
+	free(in);
+	free(out);
+}
+
 /* By way of PMPI, as a tool or a Fortran program comes: the requests are real ones. */
 static void behind(MPI_Comm comm)
 {
@@ -450,6 +480,8 @@ int main(int argc, char **argv)
 		behind(comm);
 		query_lists(comm);
 	}
+	very_many(host, comm);
+	waitall(comm);
 	MPI_Comm_free(&comm);
 	MPIX_Stream_free(&stream);
 	stmpi_host_stream_destroy(host);
