@@ -131,14 +131,14 @@ static const struct bench_mode modes[] = {
 
 static struct bench_plan plan(size_t bytes)
 {
-	struct bench_plan p = {.n = 500, .warm = 20, .rounds = 21};
+	struct bench_plan p = {.n = 500, .warm = 100, .rounds = 21};
 
 	if (bytes > 8192) {
 		p.n = bytes > ((size_t)1 << 20) ? 10 : 50;
-		p.warm = 5;
+		p.warm = 10;
 	}
 	if (bytes > ((size_t)16 << 20))
-		p.n = 2;
+		p.n = p.warm = 2;
 	return p;
 }
 

@@ -75,10 +75,10 @@ int MPIX_Stream_free(MPIX_Stream *stream);
  * Collective over comm, blocks until all have called. MPI_Comm_dup, MPI_Comm_dup_with_info,
  * MPI_Comm_idup and MPI_Comm_idup_with_info of newcomm inherit the stream; other constructors make
  * plain communicators. (The idup calls of a stream communicator get on in Wait and Test calls that
- * name a request of such a call.) Errors, the same on every process, the text names the process that failed:
- * MPI_ERR_COMM (intercommunicator), MPIX_ERR_STREAM (freed stream), MPI_ERR_OTHER (settings that
- * differ between processes, an unknown provider, no provider, a process that cannot be reached),
- * MPI_ERR_NO_MEM. MPI_ERR_ARG (newcomm is NULL) is local.
+ * name a request of such a call.) Errors, the same on every process, the text names the process
+ * that failed: MPI_ERR_COMM (intercommunicator), MPIX_ERR_STREAM (freed stream), MPI_ERR_OTHER
+ * (settings that differ between processes, an unknown provider, no provider, a process that cannot
+ * be reached), MPI_ERR_NO_MEM. MPI_ERR_ARG (newcomm is NULL) is local.
  */
 int MPIX_Stream_comm_create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm *newcomm);
 

@@ -79,12 +79,18 @@ static void create_errors(stmpi_host_stream_t host)
 {
 	static const char type[] = "stmpi_host_stream_t";
 	MPIX_Stream stream = MPIX_STREAM_NULL;
+	char long_type[1000];
 	void *no_stream = &stream;
 	MPI_Info info;
 
 	info = make_info("no_such_stream_t", &host, sizeof(host));
 	EXPECT(MPIX_Stream_create(info, &stream), MPI_ERR_OTHER, MPI_COMM_SELF, "type",
 	       "no_such_stream_t");
+	MPI_Info_free(&info);
+	memset(long_type, 'x', sizeof(long_type) - 1); /* more than a text has room for */
+	long_type[sizeof(long_type) - 1] = '\0';
+	info = make_info(long_type, &host, sizeof(host));
+	EXPECT(MPIX_Stream_create(info, &stream), MPI_ERR_OTHER, MPI_COMM_SELF, "type", "xxxxxxxx");
 	MPI_Info_free(&info);
 	info = make_info(type, NULL, 0);
 	EXPECT(MPIX_Stream_create(info, &stream), MPI_ERR_OTHER, MPI_COMM_SELF, "value", "missing");

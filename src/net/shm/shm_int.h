@@ -138,7 +138,7 @@ struct shm_rail {
 	uint32_t in_count, in_room;
 	struct stmpi_net_work *reads; /* in progress, by process_vm_readv; utlist LL through next */
 	struct stmpi_net_work *asked; /* in progress, served by the peer */
-	struct shm_mr *mrs;		/* descriptors not in use */
+	struct shm_mr *mrs;	      /* descriptors not in use */
 	uint32_t serving;	      /* peers with serves */
 	int has_cma;		      /* 0: forbidden or switched off */
 	uint64_t idle_ns;

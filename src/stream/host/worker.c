@@ -190,7 +190,8 @@ static void *worker_main(void *arg)
 		if (stmpi_unlikely(waiter != NULL))
 			notify(waiter);
 	}
-	/* Nobody has a reference any more, but who queued HOST_EXIT may still be inside the mutex. */
+	/* Nobody has a reference any more, but who queued HOST_EXIT may still be inside the mutex.
+	 */
 	pthread_mutex_lock(&s->mutex);
 	pthread_mutex_unlock(&s->mutex);
 	stmpi_spscq_fini(&s->q);
