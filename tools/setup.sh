@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # setup.sh: what quickstart and runtests share: packages, an MPI, configure, make. Sourced from the source folder.
+# shellcheck disable=SC2034,SC2100 # variables for those who source this
 
 say()
 {
@@ -41,9 +42,8 @@ need()
 		die "apt-get could not install:$missing"
 }
 
-# shellcheck disable=SC2034 # used by those who source this
+
 build_packages="gcc g++ make autoconf automake libtool pkg-config libc6-dev uthash-dev libhwloc-dev libfabric-dev scdoc mpich libmpich-dev procps"
-# shellcheck disable=SC2034
 test_packages="check clang libclang-rt-14-dev clang-format-14 cppcheck shellcheck cmake xz-utils python3"
 
 # use_mpi debian|mpich5: set build (folder) and mpi_option; get the MPI if it is missing.
