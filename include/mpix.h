@@ -171,7 +171,7 @@ int MPIX_Irecv_enqueue_c(void *buf, MPI_Count count, MPI_Datatype datatype, int 
  * Enqueue the wait for one operation on the stream that it was enqueued on.
  *
  * @param request in: from MPIX_Isend_enqueue or MPIX_Irecv_enqueue; out: MPI_REQUEST_NULL.
- * MPI_REQUEST_NULL: nothing is enqueued, the status is empty.
+ * MPI_REQUEST_NULL: nothing is enqueued, the status is made empty at once.
  * @param status MPI_STATUS_IGNORE, or written in stream order as by MPIX_Recv_enqueue.
  *
  * Never waits for the message. Errors: MPI_ERR_ARG (request is NULL), MPI_ERR_REQUEST (not a

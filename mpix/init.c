@@ -51,6 +51,7 @@ static int self_deleted(MPI_Comm comm, int keyval, void *value, void *extra)
 	mpix_stream_fini();
 	if (stmpi_engine_is_up())
 		stmpi_engine_fini();
+	mpix_progress_fini();
 	PMPI_Comm_free(&mpix_private_comm);
 	PMPI_Comm_free_keyval(&mpix_comm_keyval);
 	PMPI_Type_free_keyval(&mpix_type_keyval);
@@ -74,6 +75,9 @@ static int start(void)
 	if (rc != MPI_SUCCESS)
 		return rc;
 	rc = PMPI_Comm_set_errhandler(mpix_private_comm, MPI_ERRORS_RETURN);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	rc = mpix_progress_init();
 	if (rc != MPI_SUCCESS)
 		return rc;
 	rc = PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, self_deleted, &self_keyval, NULL);

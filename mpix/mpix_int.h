@@ -48,6 +48,28 @@ int mpix_engine_start(void);
 extern int mpix_comm_keyval, mpix_type_keyval;
 extern MPI_Comm mpix_private_comm;
 
+/* ---- progress.c: what a call of MPI does while it waits here ---- */
+
+/* Of mpix_start and the end. MPI's code. */
+int mpix_progress_init(void);
+void mpix_progress_fini(void);
+
+/* Let MPI make progress once: a peer may need it before it does what we wait for. */
+void mpix_mpi_progress(void);
+
+/* A round of a wait has been fruitless: let MPI make progress, in some of the first rounds. */
+static inline void mpix_mpi_tick(uint32_t *rounds)
+{
+	if (++*rounds % 64 == 0 || *rounds > 1024)
+		mpix_mpi_progress();
+}
+
+/* Wait for the end of an operation, with our progress and MPI's. */
+void mpix_op_wait(struct stmpi_op *op);
+
+/* One round of both; is the operation done? */
+int mpix_op_test(const struct stmpi_op *op);
+
 /* ---- error.c ---- */
 
 /*

@@ -26,7 +26,7 @@ static int end(const char *func, struct stmpi_op *op, MPI_Status *status)
 {
 	struct stmpi_result result;
 
-	stmpi_op_wait(op);
+	mpix_op_wait(op);
 	stmpi_op_result(op, &result);
 	stmpi_op_free(op);
 	mpix_status_set(status, &result);
@@ -307,6 +307,7 @@ struct probe {
 	int source, tag;
 	struct stmpi_result result;
 	int found; /* as of stmpi_probe */
+	uint32_t rounds;
 };
 
 static int look(void *arg)
@@ -314,6 +315,8 @@ static int look(void *arg)
 	struct probe *p = arg;
 
 	p->found = stmpi_probe(p->comm, p->source, p->tag, &p->result);
+	if (p->found == 0)
+		mpix_mpi_tick(&p->rounds);
 	return p->found != 0;
 }
 
@@ -373,8 +376,8 @@ int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status
 	rc = probe_open(func, c, source, tag, &p);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	if (!p.found)
-		look(&p);
+	if (!p.found && !look(&p))
+		mpix_mpi_progress();
 	if (p.found >= 0)
 		*flag = p.found;
 	return probe_close(func, c, &p, status);

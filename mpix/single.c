@@ -21,14 +21,6 @@ static int complete(const char *func, struct mpix_req *req, MPI_Request *request
 	return stmpi_likely(rc == MPI_SUCCESS) ? rc : mpix_raise(comm, rc);
 }
 
-/* Has it ended? After one round of progress where it had not. */
-static int look(const struct mpix_req *req)
-{
-	if (!stmpi_op_is_done(req->op))
-		stmpi_engine_poll();
-	return stmpi_op_is_done(req->op);
-}
-
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
 	struct mpix_req *req = find(request);
@@ -37,7 +29,7 @@ int MPI_Wait(MPI_Request *request, MPI_Status *status)
 		return PMPI_Wait(request, status);
 	if (stmpi_unlikely(req->op == NULL))
 		return mpix_req_stale("MPI_Wait", *request);
-	stmpi_op_wait(req->op);
+	mpix_op_wait(req->op);
 	return complete("MPI_Wait", req, request, status);
 }
 
@@ -49,7 +41,7 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 		return PMPI_Test(request, flag, status);
 	if (stmpi_unlikely(req->op == NULL))
 		return mpix_req_stale("MPI_Test", *request);
-	*flag = look(req);
+	*flag = mpix_op_test(req->op);
 	return *flag ? complete("MPI_Test", req, request, status) : MPI_SUCCESS;
 }
 
@@ -62,7 +54,7 @@ int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 		return PMPI_Request_get_status(request, flag, status);
 	if (stmpi_unlikely(req->op == NULL))
 		return mpix_req_stale("MPI_Request_get_status", request);
-	*flag = look(req);
+	*flag = mpix_op_test(req->op);
 	if (*flag) {
 		stmpi_op_result(req->op, &result);
 		mpix_status_set(status, &result);

@@ -29,6 +29,9 @@ struct set {
 	int n_others;
 	MPI_Status *other_statuses;
 
+	int (*ready)(struct set *s); /* one round of a wait: 1 when there is an answer */
+	uint32_t rounds;
+
 	/* answers */
 	int others_done;     /* all: all others are complete; any, some: no active one is left */
 	int index;	     /* any */
@@ -171,26 +174,46 @@ static MPI_Comm set_comm(const struct set *s)
 	return MPI_COMM_NULL;
 }
 
-/* Rounds until ready; a watchdog that ended one of ours has made it ready. */
-static void until(int (*ready)(void *arg), struct set *s)
+static int round_of(void *arg)
 {
-	while (stmpi_engine_wait(ready, s) != 0)
+	struct set *s = arg;
+
+	if (s->ready(s))
+		return 1;
+	mpix_mpi_tick(&s->rounds);
+	return 0;
+}
+
+/* Rounds until ready; a watchdog that ended one of ours has made it ready. */
+static void until(int (*ready)(struct set *s), struct set *s)
+{
+	s->ready = ready;
+	s->rounds = 0;
+	while (stmpi_engine_wait(round_of, s) != 0)
 		;
+}
+
+/* One round of a Test. */
+static int once(int (*ready)(struct set *s), struct set *s)
+{
+	stmpi_engine_poll();
+	if (ready(s))
+		return 1;
+	mpix_mpi_progress();
+	return 0;
 }
 
 /* ---- all ---- */
 
-static int all_ready(void *arg)
+static int all_ready(struct set *s)
 {
-	struct set *s = arg;
 	int flag, rc, class;
 
 	for (int i = 0; i < s->n; i++)
 		if (s->mine[i] != NULL && !is_done(s->mine[i])) {
 			/* Complete nothing, but let MPI make progress: our peer may wait for it. */
 			if (!s->others_done)
-				PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, mpix_private_comm, &flag,
-					    MPI_STATUS_IGNORE);
+				mpix_mpi_progress();
 			return 0;
 		}
 	if (s->others_done)
@@ -257,7 +280,7 @@ int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status *array_of
 	else
 		for (int i = 0; i < count; i++)
 			if (s.mine[i] != NULL)
-				stmpi_op_wait(s.mine[i]->op);
+				mpix_op_wait(s.mine[i]->op);
 	rc = all_finish(&s);
 	free(s.memory);
 	return rc;
@@ -278,8 +301,7 @@ int MPI_Testall(int count, MPI_Request array_of_requests[], int *flag,
 		free(s.memory);
 		return PMPI_Testall(count, array_of_requests, flag, array_of_statuses);
 	}
-	stmpi_engine_poll();
-	*flag = all_ready(&s);
+	*flag = once(all_ready, &s);
 	if (*flag)
 		rc = all_finish(&s);
 	free(s.memory);
@@ -290,9 +312,8 @@ int MPI_Testall(int count, MPI_Request array_of_requests[], int *flag,
 
 /* s->statuses is one status here. 1: s->index says which, MPI_UNDEFINED when no active request is
  * left. */
-static int any_ready(void *arg)
+static int any_ready(struct set *s)
 {
-	struct set *s = arg;
 	int flag = 0, k;
 
 	for (int i = 0; i < s->n; i++)
@@ -364,8 +385,7 @@ int MPI_Testany(int count, MPI_Request array_of_requests[], int *indx, int *flag
 		free(s.memory);
 		return PMPI_Testany(count, array_of_requests, indx, flag, status);
 	}
-	stmpi_engine_poll();
-	*flag = any_ready(&s);
+	*flag = once(any_ready, &s);
 	if (!*flag) {
 		free(s.memory);
 		*indx = MPI_UNDEFINED;
@@ -410,10 +430,8 @@ static int some_others(struct set *s)
 	return s->count > 0;
 }
 
-static int some_ready(void *arg)
+static int some_ready(struct set *s)
 {
-	struct set *s = arg;
-
 	for (int i = 0; i < s->n; i++)
 		if (is_done(s->mine[i]))
 			some_add(s, i, finish(s, i, status_at(s, s->count)));
@@ -478,7 +496,6 @@ int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *outcount,
 	}
 	s.indices = array_of_indices;
 	comm = set_comm(&s);
-	stmpi_engine_poll();
-	is_ready = some_ready(&s);
+	is_ready = once(some_ready, &s);
 	return some_result(&s, comm, outcount, is_ready);
 }

@@ -382,6 +382,68 @@ static void very_many(stmpi_host_stream_t host, MPI_Comm comm)
 	free(out);
 }
 
+/*
+ * A call that waits for a message of the stream communicator makes progress for MPI's messages:
+ * rank 1 sends its own only after a large one of MPI_COMM_WORLD has gone, which takes rank 0's
+ * help.
+ */
+static void progress(MPI_Comm comm)
+{
+	enum {
+		BIG = 1 << 20,
+		WAYS = 8
+	};
+	int *big = malloc(BIG * sizeof(*big)), x = 0, index, n, indices[1], flag;
+	MPI_Request world, request;
+	MPI_Status status;
+
+	CHECK(big != NULL);
+	for (int way = 0; way < WAYS; way++) {
+		big[BIG - 1] = rank == 0 ? -1 : way;
+		if (rank == 1) {
+			MPI_Ssend(big, BIG, MPI_INT, 0, way, MPI_COMM_WORLD);
+			if (way == 1)
+				MPI_Recv(&x, 1, MPI_INT, 0, way, comm, MPI_STATUS_IGNORE);
+			else
+				MPI_Send(&x, 1, MPI_INT, 0, way, comm);
+			continue;
+		}
+		MPI_Irecv(big, BIG, MPI_INT, 1, way, MPI_COMM_WORLD, &world);
+		if (way > 2)
+			MPI_Irecv(&x, 1, MPI_INT, 1, way, comm, &request);
+		switch (way) {
+		case 0:
+			MPI_Recv(&x, 1, MPI_INT, 1, way, comm, &status);
+			break;
+		case 1:
+			MPI_Ssend(&x, 1, MPI_INT, 1, way, comm);
+			break;
+		case 2:
+			MPI_Probe(1, way, comm, &status);
+			MPI_Recv(&x, 1, MPI_INT, 1, way, comm, &status);
+			break;
+		case 3:
+			MPI_Wait(&request, &status);
+			break;
+		case 4:
+			MPI_Waitall(1, &request, MPI_STATUSES_IGNORE);
+			break;
+		case 5:
+			MPI_Waitany(1, &request, &index, &status);
+			break;
+		case 6:
+			MPI_Waitsome(1, &request, &n, indices, MPI_STATUSES_IGNORE);
+			break;
+		default:
+			for (flag = 0; !flag;)
+				MPI_Test(&request, &flag, &status);
+		}
+		MPI_Wait(&world, MPI_STATUS_IGNORE);
+		CHECK(big[BIG - 1] == way);
+	}
+	free(big);
+}
+
 /* By way of PMPI, as a tool or a Fortran program comes: the requests are real ones. */
 static void behind(MPI_Comm comm)
 {
@@ -479,6 +541,7 @@ int main(int argc, char **argv)
 		enqueued(host, comm);
 		behind(comm);
 		query_lists(comm);
+		progress(comm);
 	}
 	very_many(host, comm);
 	waitall(comm);
