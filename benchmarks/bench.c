@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #define POOL_BYTES    ((size_t)16 << 20) /* room for a window in checks; large messages share */
-#define SLICE_SECONDS 120u
-#define CHECK_MAX     10 /* iterations of a check pass */
+#define SLICE_SECONDS 120u		 /* for a small slice; more for a larger one */
+#define CHECK_MAX     10		 /* iterations of a check pass */
 #define SPOIL	      0xa5
 #define PAGE_BYTES    ((size_t)4096)
 
@@ -502,11 +502,14 @@ static void prepare(struct bench *b)
 
 static double run(struct bench *b, int mode, const struct bench_slice *s)
 {
+	/* A millisecond for each message and 100 MB/s, both ways: slower is a hang. */
+	double limit = SLICE_SECONDS + 2.0 * (double)(s->warm + s->n) * b->spec->messages *
+					       (1e-3 + (double)s->bytes * 1e-8);
 	double seconds;
 
 	b->mode_name = b->spec->modes[mode].name;
 	b->hook_count = 0;
-	bench_deadline(b, SLICE_SECONDS);
+	bench_deadline(b, limit < 1e6 ? (unsigned)limit : 1000000u);
 	MPI_Barrier(MPI_COMM_WORLD);
 	seconds = b->spec->modes[mode].run(b, s);
 	bench_deadline(b, SLICE_SECONDS);

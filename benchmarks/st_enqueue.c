@@ -113,7 +113,7 @@ static void verify(struct bench *b, const struct job *job, const char *buf)
 static void run(struct bench *b, struct job *job, char *buf)
 {
 	b->mode_name = "st";
-	bench_deadline(b, DRAIN_SECONDS);
+	bench_deadline(b, DRAIN_SECONDS + (unsigned)(job->ops / 10000));
 	MPI_Barrier(MPI_COMM_WORLD);
 	bench_gate_close(b);
 	job->rss_before = resident_bytes(b);

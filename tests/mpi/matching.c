@@ -18,6 +18,7 @@ static void gates(struct kit *k, size_t count)
 			out[i] = (uint64_t)-1;
 			kit_send(k, &out[i], 8, 1, 5);
 		}
+		kit_sleep(100); /* time for a broken trigger to send too early */
 		for (int i = 0; i < n; i++)
 			out[i] = (uint64_t)i;
 		for (int i = n - 1; i >= 0; i--)
