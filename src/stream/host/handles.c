@@ -43,8 +43,9 @@ int host_handle_remove(const void *key)
 	return h != NULL;
 }
 
-/* A reference, when the handle is alive; refs must be inside the object. */
-int host_handle_is_live(const void *key, _Atomic uint32_t *refs)
+/* Take a reference when the handle is alive; the object has its count at offset. Only then is it
+ * followed. */
+int host_handle_is_live(const void *key, size_t offset)
 {
 	struct handle *h = NULL;
 
@@ -52,7 +53,8 @@ int host_handle_is_live(const void *key, _Atomic uint32_t *refs)
 	HASH_FIND_PTR(handles, &key, h);
 	if (h !=
 	    NULL) /* the registry's entry stands for the user's reference, so it is not the first */
-		atomic_fetch_add_explicit(refs, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit((_Atomic uint32_t *)((uintptr_t)key + offset), 1,
+					  memory_order_relaxed);
 	pthread_rwlock_unlock(&lock);
 	return h != NULL;
 }

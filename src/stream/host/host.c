@@ -27,7 +27,8 @@ static int bad_event(const char *call, stmpi_host_event_t event)
 
 struct stmpi_host_stream *host_stream_get(stmpi_host_stream_t handle)
 {
-	return host_handle_is_live(handle, &handle->refs) ? handle : NULL;
+	return host_handle_is_live(handle, offsetof(struct stmpi_host_stream, refs)) ? handle
+										     : NULL;
 }
 
 void host_stream_put(struct stmpi_host_stream *stream)
@@ -43,7 +44,7 @@ void host_stream_put(struct stmpi_host_stream *stream)
 
 struct stmpi_host_event *host_event_get(stmpi_host_event_t handle)
 {
-	return host_handle_is_live(handle, &handle->refs) ? handle : NULL;
+	return host_handle_is_live(handle, offsetof(struct stmpi_host_event, refs)) ? handle : NULL;
 }
 
 void host_event_put(struct stmpi_host_event *event)

@@ -72,7 +72,7 @@ void host_event_put(struct stmpi_host_event *event);
 /* handles.c: which handles are alive. */
 int host_handle_add(const void *handle);
 int host_handle_remove(const void *handle); /* 1 when it was alive */
-int host_handle_is_live(const void *handle, _Atomic uint32_t *refs);
+int host_handle_is_live(const void *handle, size_t offset);
 
 /* host.c: queue entries as one unit; 0 or -STMPI_ENOMEM */
 int host_queue(struct stmpi_host_stream *stream, const struct host_entry *entries, int n);

@@ -1,0 +1,777 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_net.c: the conformance of rails and triggers, two processes, over our shared memory (also
+ * with two copies, and with process_vm_readv forbidden by the kernel), and over libfabric's tcp,
+ * sockets and shm.
+ */
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/net.h"
+#include "net/trigger.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/params.h"
+
+#define NEED(cond)                                                                                 \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			fprintf(stderr, "side %d: %s:%d: %s (last error: %s)\n", side, __FILE__,   \
+				__LINE__, #cond, stmpi_error_text());                              \
+			_exit(1);                                                                  \
+		}                                                                                  \
+	} while (0)
+
+/* The rails under test; provider NULL: our own shared memory. */
+static const struct variant {
+	const char *name, *provider, *cma;
+	int forbid; /* process_vm_readv by seccomp */
+} variants[] = {
+	{"shm", NULL, "auto", 0},	    {"shm two copies", NULL, "off", 0},
+	{"shm forbidden", NULL, "auto", 1}, {"tcp", "tcp", "auto", 0},
+	{"sockets", "sockets", "auto", 0},  {"libfabric shm", "shm", "auto", 0},
+};
+
+#define VARIANTS ((int)(sizeof(variants) / sizeof(variants[0])))
+
+static int side, wire;
+static struct stmpi_flags flags;
+static struct stmpi_rail *rail;
+static struct stmpi_net_peer *peer, *self;
+static int peer_gone;
+
+/* What came: packets are numbered in hdr.w[0], per sender in order. */
+static uint64_t came[2], wrong;
+static void (*on_packet)(int from, const struct stmpi_net_hdr *hdr, const void *payload,
+			 size_t bytes);
+
+static void fill(void *buf, size_t bytes, uint64_t key)
+{
+	unsigned char *p = buf;
+
+	for (size_t i = 0; i < bytes; i++)
+		p[i] = (unsigned char)(key * 29 + i * 5 + (i >> 8) * 3);
+}
+
+static int is_right(const void *buf, size_t bytes, uint64_t key)
+{
+	const unsigned char *p = buf;
+
+	for (size_t i = 0; i < bytes; i++) {
+		if (p[i] != (unsigned char)(key * 29 + i * 5 + (i >> 8) * 3))
+			return 0;
+	}
+	return 1;
+}
+
+static void packet(void *arg, void *user, const struct stmpi_net_hdr *hdr, const void *payload,
+		   size_t bytes)
+{
+	int from = *(int *)user;
+
+	(void)arg;
+	if ((uintptr_t)payload % 8 != 0)
+		wrong++;
+	if (on_packet != NULL) {
+		on_packet(from, hdr, payload, bytes);
+		return;
+	}
+	if (hdr->w[0] != came[from] || hdr->w[1] != ~hdr->w[0] || hdr->w[2] != bytes ||
+	    !is_right(payload, bytes, hdr->w[0]))
+		wrong++;
+	came[from]++;
+}
+
+static void failed(void *arg, void *user, int error)
+{
+	(void)arg;
+	(void)user;
+	(void)error;
+	peer_gone++;
+}
+
+static const struct stmpi_net_upcalls upcalls = {NULL, packet, failed};
+
+static void swap(const void *mine, void *theirs, size_t bytes)
+{
+	NEED(write(wire, mine, bytes) == (ssize_t)bytes);
+	NEED(recv(wire, theirs, bytes, MSG_WAITALL) == (ssize_t)bytes);
+}
+
+/* Both are here; the rail is polled meanwhile, since a provider may need it to finish. */
+static void meet(void)
+{
+	char a = 1, b;
+
+	NEED(write(wire, &a, 1) == 1);
+	while (recv(wire, &b, 1, MSG_DONTWAIT) != 1)
+		rail->ops->poll(rail);
+}
+
+static const struct stmpi_net_ops *ops_of(const struct variant *v)
+{
+	return v->provider != NULL ? &stmpi_net_ofi_ops : &stmpi_net_shm_ops;
+}
+
+static void forbid_readv(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
+	NEED(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	NEED(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+static void begin(const struct variant *v)
+{
+	static int users[2] = {0, 1};
+	struct stmpi_net_attr attr = {&upcalls, &flags, 1000 + (uint64_t)side};
+	unsigned char addr[2][STMPI_NET_ADDR_BYTES];
+	size_t bytes[2];
+
+	setenv("STMPI_OFI_PROVIDER", v->provider != NULL ? v->provider : "", 1);
+	setenv("STMPI_SHM_CMA", v->cma, 1);
+	stmpi_params_reload();
+	if (v->forbid)
+		forbid_readv();
+	NEED(stmpi_flags_init(&flags) == 0);
+	NEED(ops_of(v)->open(&attr, &rail) == 0);
+	NEED(rail->ops->address(rail, addr[side], &bytes[side]) == 0);
+	NEED(bytes[side] <= STMPI_NET_ADDR_BYTES);
+	swap(addr[side], addr[!side], STMPI_NET_ADDR_BYTES);
+	swap(&bytes[side], &bytes[!side], sizeof(bytes[0]));
+	NEED(rail->ops->connect(rail, addr[side], bytes[side], &users[side], &self) == 0);
+	NEED(rail->ops->connect(rail, addr[!side], bytes[!side], &users[!side], &peer) == 0);
+	meet();
+}
+
+static void end(void)
+{
+	uint64_t limit = stmpi_clock_ns() + 10000000000u;
+
+	meet();
+	while (rail->ops->is_busy(rail) && stmpi_clock_ns() < limit)
+		rail->ops->poll(rail);
+	NEED(!rail->ops->is_busy(rail));
+	meet();
+	rail->ops->close(rail);
+	stmpi_flags_fini(&flags);
+}
+
+static void two(const struct variant *v, void (*body)(void))
+{
+	char why[512] = "";
+	int ends[2], status;
+	pid_t child;
+
+	setenv("STMPI_OFI_PROVIDER", v->provider != NULL ? v->provider : "", 1);
+	stmpi_params_reload();
+	if (ops_of(v)->probe(why, sizeof(why)) != 0) {
+		printf("%s is not here, skipped: %s\n", v->name, why);
+		return;
+	}
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	child = fork();
+	side = child == 0;
+	wire = ends[side];
+	close(ends[!side]);
+	begin(v);
+	body();
+	end();
+	if (child == 0)
+		exit(0);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+
+static struct stmpi_net_work *send_work(struct stmpi_net_work *w, struct stmpi_net_peer *to,
+					const void *src, size_t bytes, uint64_t number)
+{
+	memset(w, 0, sizeof(*w));
+	w->work.kind = STMPI_WORK_SEND;
+	w->rail = rail;
+	w->peer = to;
+	w->src = src;
+	w->bytes = bytes;
+	w->hdr = (struct stmpi_net_hdr){{number, ~number, bytes}};
+	return w;
+}
+
+static void post(struct stmpi_net_work *w)
+{
+	int ret;
+
+	while ((ret = rail->ops->post(rail, w)) == -STMPI_EAGAIN)
+		rail->ops->poll(rail);
+	NEED(ret == 0);
+}
+
+/* ---- packets ---- */
+
+static void send_sizes(struct stmpi_net_peer *to, int from, uint64_t rounds)
+{
+	static const size_t sizes[] = {0, 1, 7, 8, 31, 32, 33, 63, 64, 100, 1000, 4095, 4096};
+	const uint64_t kinds = sizeof(sizes) / sizeof(sizes[0]) + 1;
+	unsigned char *b = malloc(rail->eager_max);
+	struct stmpi_net_work w;
+
+	for (uint64_t i = 0; i < rounds * kinds; i++) {
+		size_t n = i % kinds == kinds - 1 ? rail->eager_max : sizes[i % kinds];
+
+		fill(b, n, i);
+		post(send_work(&w, to, b, n, i));
+		memset(b, 0xee, n); /* ours again */
+	}
+	while (came[from] < rounds * kinds)
+		rail->ops->poll(rail);
+	NEED(wrong == 0);
+	free(b);
+}
+
+static void sizes_both_ways(void)
+{
+	send_sizes(peer, !side, 200);
+}
+
+static void sizes_to_self(void)
+{
+	send_sizes(self, side, 20);
+}
+
+/* The receiver looks away until the sender has no room; then all arrive, in order. */
+static void flood(void)
+{
+	enum {
+		LIMIT = 20000
+	};
+	struct stmpi_net_work w;
+	uint64_t sent = 0, theirs;
+	unsigned char b[512];
+
+	if (side == 0) {
+		/* The first one waits for the connection. */
+		fill(b, sizeof(b), 0);
+		post(send_work(&w, peer, b, sizeof(b), sent++));
+		for (; sent < LIMIT; sent++) {
+			fill(b, sizeof(b), sent);
+			if (rail->ops->post(rail, send_work(&w, peer, b, sizeof(b), sent)) != 0)
+				break;
+		}
+		NEED(sent > 0);
+	}
+	swap(&sent, &theirs, sizeof(sent));
+	if (side == 0)
+		for (uint64_t more = sent + 1000; sent < more; sent++) {
+			fill(b, sizeof(b), sent);
+			post(send_work(&w, peer, b, sizeof(b), sent));
+		}
+	while (side == 1 && came[0] < theirs + 1000)
+		rail->ops->poll(rail);
+	NEED(wrong == 0);
+}
+
+static struct stmpi_net_work reply_work;
+static uint64_t replies;
+
+static void reply(int from, const struct stmpi_net_hdr *hdr, const void *payload, size_t bytes)
+{
+	(void)from;
+	if (side == 1) { /* posts inside the callback, with the data still in the rail's buffer */
+		if (rail->ops->post(rail,
+				    send_work(&reply_work, peer, payload, bytes, hdr->w[0])) != 0)
+			wrong++;
+	} else {
+		wrong += !is_right(payload, bytes, hdr->w[0]);
+	}
+	replies++;
+}
+
+static void answers_from_inside(void)
+{
+	struct stmpi_net_work w;
+	unsigned char b[200];
+
+	on_packet = reply;
+	for (uint64_t i = 0; i < 2000; i++) {
+		if (side == 0) {
+			fill(b, sizeof(b), i);
+			post(send_work(&w, peer, b, sizeof(b), i));
+		}
+		while (replies <= i)
+			rail->ops->poll(rail);
+	}
+	NEED(wrong == 0);
+}
+
+/* ---- reads and flags ---- */
+
+static int reads_ended;
+
+static void read_ended(struct stmpi_work *work, int status)
+{
+	(void)work;
+	NEED(status == 0);
+	reads_ended++;
+}
+
+/* Side 0 offers buffers, side 1 reads them all at once, then writes a word for each. */
+static void reads_then_flags(void)
+{
+	static const size_t sizes[] = {1, 8, 4097, 65536, 300001, 1 << 20, 5000003};
+	enum {
+		N = sizeof(sizes) / sizeof(sizes[0])
+	};
+	struct {
+		uint64_t addr, key;
+	} mine[N], theirs[N];
+	static struct stmpi_net_work works[N], flag;
+	struct stmpi_net_mr *mrs[N];
+	unsigned char *b[N];
+	uint32_t first;
+
+	NEED(stmpi_flags_alloc(&flags, N, &first) == 0 && first == 0);
+	for (int i = 0; i < N; i++) {
+		b[i] = malloc(sizes[i] + 1);
+		/* Unaligned, too. */
+		fill(b[i] + 1, sizes[i], side == 0 ? (uint64_t)i : 99);
+		NEED(rail->ops->reg(rail, b[i] + 1, sizes[i], &mrs[i]) == 0);
+		mine[i].addr = mrs[i]->addr;
+		mine[i].key = mrs[i]->key;
+	}
+	swap(mine, theirs, sizeof(mine));
+	for (int i = 0; i < N && side == 1; i++) {
+		struct stmpi_net_work *w = &works[i];
+		int ret;
+
+		*w = (struct stmpi_net_work){.work = {STMPI_WORK_READ, read_ended},
+					     .rail = rail,
+					     .peer = peer,
+					     .dst = b[i] + 1,
+					     .bytes = sizes[i],
+					     .mr = mrs[i],
+					     .remote_addr = theirs[i].addr,
+					     .remote_key = theirs[i].key};
+		while ((ret = rail->ops->post(rail, w)) == -STMPI_EAGAIN)
+			rail->ops->poll(rail);
+		NEED(ret >= 0);
+		reads_ended += ret == 0;
+	}
+	while (side == 1 && reads_ended < N)
+		rail->ops->poll(rail);
+	for (int i = 0; i < N && side == 1; i++) {
+		NEED(is_right(b[i] + 1, sizes[i], (uint64_t)i));
+		flag = (struct stmpi_net_work){.work = {STMPI_WORK_FLAG, NULL},
+					       .rail = rail,
+					       .peer = peer,
+					       .flag_index = (uint32_t)i,
+					       .value = 1000 + (uint64_t)i};
+		post(&flag);
+	}
+	for (int i = 0; i < N && side == 0; i++) {
+		while (!stmpi_word_reached(&flags.words[i], 1000 + (uint64_t)i))
+			rail->ops->poll(rail);
+		NEED(flags.words[i] == 1000 + (uint64_t)i);
+	}
+	meet();
+	for (int i = 0; i < N; i++) {
+		rail->ops->dereg(rail, mrs[i]);
+		free(b[i]);
+	}
+}
+
+/* The same place, other memory, another size: what was registered before must not answer. */
+static void registered_again(void)
+{
+	void *const place = (void *)(uintptr_t)0x610000000000;
+
+	for (uint64_t i = 0; i < 40; i++) {
+		size_t bytes = 4096 * (1 + i * 7 % 31);
+		unsigned char *b = mmap(place, bytes, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		struct stmpi_net_mr *mr;
+		uint64_t mine[2], theirs[2];
+
+		NEED(b != MAP_FAILED);
+		fill(b, bytes, side == 0 ? i : 99);
+		NEED(rail->ops->reg(rail, b, bytes, &mr) == 0);
+		mine[0] = mr->addr;
+		mine[1] = mr->key;
+		swap(mine, theirs, sizeof(mine));
+		if (side == 1) {
+			struct stmpi_net_work w = {.work = {STMPI_WORK_READ, read_ended},
+						   .rail = rail,
+						   .peer = peer,
+						   .dst = b,
+						   .bytes = bytes,
+						   .mr = mr,
+						   .remote_addr = theirs[0],
+						   .remote_key = theirs[1]};
+			int ret;
+
+			while ((ret = rail->ops->post(rail, &w)) == -STMPI_EAGAIN)
+				rail->ops->poll(rail);
+			NEED(ret >= 0);
+			for (reads_ended = ret == 0; reads_ended == 0;)
+				rail->ops->poll(rail);
+			NEED(is_right(b, bytes, i));
+		}
+		meet();
+		rail->ops->dereg(rail, mr);
+		munmap(b, bytes);
+	}
+}
+
+/* ---- triggers ---- */
+
+static const struct stmpi_trigger_ops *const triggers = &stmpi_trigger_software_ops;
+
+struct call {
+	struct stmpi_work work;
+	int number, status;
+};
+
+static int started[100000], started_count;
+
+static void started_one(struct stmpi_work *work, int status)
+{
+	struct call *c = (struct call *)(void *)work;
+
+	c->status = status;
+	started[started_count++] = c->number;
+}
+
+static struct call *call_of(struct call *c, int number)
+{
+	*c = (struct call){{STMPI_WORK_CALL, started_one}, number, 77};
+	return c;
+}
+
+static void trigger_calls(void)
+{
+	static struct call calls[100];
+	struct stmpi_trigger *t, *u;
+
+	NEED(triggers->create(&t) == 0 && triggers->create(&u) == 0);
+	NEED(triggers->set(t, 3) == 0); /* nothing there */
+	for (int i = 0; i < 10; i++)
+		NEED(triggers->queue(t, 5 + (uint64_t)i / 2, &call_of(&calls[i], i)->work) == 0);
+	NEED(triggers->set(t, 4) == 0 && started_count == 0); /* control: below every threshold */
+	NEED(triggers->set(t, 5) == 2);
+	NEED(triggers->set(t, 8) == 6);
+	for (int i = 0; i < 8; i++)
+		NEED(started[i] == i && calls[i].status == 0);
+	/* Reached before it is queued: starts at the next set, of the same value too. */
+	NEED(triggers->set(t, 20) == 2);
+	NEED(triggers->queue(t, 20, &call_of(&calls[10], 10)->work) == 0);
+	NEED(started_count == 10);
+	NEED(triggers->set(t, 20) == 1 && started[10] == 10);
+	/* Another trigger is not concerned. */
+	NEED(triggers->queue(u, 20, &call_of(&calls[11], 11)->work) == 0);
+	NEED(triggers->set(t, 21) == 0 && started_count == 11);
+	/* Falling thresholds are refused, and change nothing. */
+	NEED(triggers->queue(u, 19, &call_of(&calls[12], 12)->work) == -STMPI_EINVAL);
+	NEED(triggers->set(u, 20) == 1);
+	/* Across the end of 64 bits. */
+	triggers->destroy(u);
+	NEED(triggers->create(&u) == 0);
+	NEED(triggers->queue(u, UINT64_MAX, &call_of(&calls[13], 13)->work) == 0);
+	NEED(triggers->queue(u, 2, &call_of(&calls[14], 14)->work) == 0);
+	NEED(triggers->set(u, UINT64_MAX - 1) == 0);
+	NEED(triggers->set(u, UINT64_MAX) == 1 && triggers->set(u, 1) == 0 &&
+	     triggers->set(u, 2) == 1);
+	/* Pending works are handed back, in order. */
+	started_count = 0;
+	for (int i = 20; i < 25; i++)
+		NEED(triggers->queue(u, 100, &call_of(&calls[i], i)->work) == 0);
+	triggers->destroy(u);
+	NEED(started_count == 5);
+	for (int i = 20; i < 25; i++)
+		NEED(started[i - 20] == i && calls[i].status == -STMPI_ECANCELED);
+	triggers->destroy(t);
+	triggers->destroy(NULL);
+}
+
+static int sends_ended;
+
+static void send_ended(struct stmpi_work *work, int status)
+{
+	(void)work;
+	NEED(status == 0);
+	sends_ended++;
+}
+
+/* A hundred thousand packets wait for one counter and leave through whatever window the rail has,
+ * in order. */
+static void trigger_sends(void)
+{
+	enum {
+		N = 100000
+	};
+	struct stmpi_net_work *works = calloc(N, sizeof(*works)), plain;
+	struct stmpi_trigger *t;
+	uint64_t v = 0;
+
+	NEED(works != NULL && triggers->create(&t) == 0);
+	if (side == 0) {
+		for (uint64_t i = 0; i < N; i++) {
+			send_work(&works[i], peer, NULL, 0, i + 1);
+			works[i].work.fn = send_ended;
+			NEED(triggers->queue(t, 1 + i / 1000, &works[i].work) == 0);
+		}
+		/* A plain post goes in between: ahead of all that is not triggered yet. */
+		post(send_work(&plain, peer, NULL, 0, 0));
+		while (sends_ended < N) {
+			triggers->set(t, v);
+			if (!triggers->is_blocked(t) && v < N / 1000 + 1)
+				v++;
+			rail->ops->poll(rail);
+		}
+	}
+	while (side == 1 && came[0] < N + 1)
+		rail->ops->poll(rail);
+	NEED(wrong == 0);
+	triggers->destroy(t);
+	free(works);
+}
+
+struct shared_trigger {
+	struct stmpi_trigger *trigger;
+	struct call *calls;
+};
+
+static void *queue_calls(void *arg)
+{
+	struct shared_trigger *s = arg;
+
+	for (int i = 0; i < 50000; i++)
+		NEED(triggers->queue(s->trigger, (uint64_t)i, &call_of(&s->calls[i], i)->work) ==
+		     0);
+	return NULL;
+}
+
+/* One thread queues while another one sets. */
+static void trigger_threads(void)
+{
+	struct shared_trigger s = {NULL, calloc(50000, sizeof(struct call))};
+	pthread_t t;
+
+	NEED(s.calls != NULL && triggers->create(&s.trigger) == 0);
+	NEED(pthread_create(&t, NULL, queue_calls, &s) == 0);
+	for (uint64_t v = 0; started_count < 50000; v++)
+		triggers->set(s.trigger, v < 50000 ? v : 50000);
+	pthread_join(t, NULL);
+	for (int i = 0; i < 50000; i++)
+		NEED(started[i] == i);
+	triggers->destroy(s.trigger);
+	free(s.calls);
+}
+
+#define OVER_ALL(name)                                                                             \
+	START_TEST(test_##name)                                                                    \
+	{                                                                                          \
+		two(&variants[_i], name);                                                          \
+	}                                                                                          \
+	END_TEST
+
+OVER_ALL(sizes_both_ways)
+OVER_ALL(sizes_to_self)
+OVER_ALL(flood)
+OVER_ALL(answers_from_inside)
+OVER_ALL(reads_then_flags)
+OVER_ALL(registered_again)
+OVER_ALL(trigger_calls)
+OVER_ALL(trigger_sends)
+OVER_ALL(trigger_threads)
+
+/* ---- our shared memory: death, closing, leaks ---- */
+
+START_TEST(test_killed_peer_is_told)
+{
+	int ends[2], status;
+	pid_t victim, witness;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	witness = fork();
+	if (witness == 0) {
+		struct stmpi_net_work w;
+
+		side = 0;
+		wire = ends[0];
+		begin(&variants[0]);
+		/* Met after its first packet, so its channel is known; what it sent before it died
+		 * still comes. */
+		meet();
+		for (uint64_t limit = stmpi_clock_ns() + 10000000000u;
+		     !peer_gone && stmpi_clock_ns() < limit;) {
+			rail->ops->poll(rail);
+			rail->ops->idle(rail);
+		}
+		NEED(peer_gone == 1 && came[1] == 100 && wrong == 0);
+		NEED(rail->ops->post(rail, send_work(&w, peer, NULL, 0, 0)) == -STMPI_EPEER);
+		rail->ops->close(rail);
+		_exit(9);
+	}
+	victim = fork();
+	if (victim == 0) {
+		struct stmpi_net_work w;
+
+		side = 1;
+		wire = ends[1];
+		begin(&variants[0]);
+		post(send_work(&w, peer, NULL, 0, 0));
+		meet();
+		for (uint64_t i = 1; i < 100; i++)
+			post(send_work(&w, peer, NULL, 0, i));
+		raise(SIGKILL);
+	}
+	ck_assert_int_eq(waitpid(victim, &status, 0), victim);
+	ck_assert(WIFSIGNALED(status));
+	ck_assert_int_eq(waitpid(witness, &status, 0), witness);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 9);
+}
+END_TEST
+
+static int count_of(const char *folder)
+{
+	DIR *d = opendir(folder);
+	int n = 0;
+
+	while (d != NULL && readdir(d) != NULL)
+		n++;
+	if (d != NULL)
+		closedir(d);
+	return n;
+}
+
+static int count_maps(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	int n = 0, c;
+
+	while (f != NULL && (c = fgetc(f)) != EOF)
+		n += c == '\n';
+	if (f != NULL)
+		fclose(f);
+	return n;
+}
+
+static void open_send_close(void)
+{
+	static int user;
+	struct stmpi_net_attr attr = {&upcalls, &flags, 5};
+	unsigned char addr[STMPI_NET_ADDR_BYTES];
+	struct stmpi_net_work w;
+	size_t bytes;
+
+	NEED(stmpi_flags_init(&flags) == 0);
+	NEED(stmpi_net_shm_ops.open(&attr, &rail) == 0);
+	NEED(rail->ops->address(rail, addr, &bytes) == 0);
+	NEED(rail->ops->connect(rail, addr, bytes, &user, &self) == 0);
+	NEED(rail->ops->connect(rail, addr, bytes - 1, &user, &peer) == -STMPI_EINVAL);
+	came[0] = 0;
+	post(send_work(&w, self, NULL, 0, 0));
+	while (came[0] == 0)
+		rail->ops->poll(rail);
+	/* One is left in the rail. */
+	post(send_work(&w, self, NULL, 0, 1));
+	rail->ops->close(rail);
+	stmpi_flags_fini(&flags);
+}
+
+START_TEST(test_nothing_is_left_behind)
+{
+	int files, maps, shared = count_of("/dev/shm");
+
+	open_send_close();
+	files = count_of("/proc/self/fd");
+	maps = count_maps();
+	for (int i = 0; i < 200; i++)
+		open_send_close();
+	ck_assert_int_eq(count_of("/proc/self/fd"), files);
+	ck_assert_int_le(count_maps(), maps + 2);
+	ck_assert_int_eq(count_of("/dev/shm"), shared);
+	ck_assert_uint_eq(wrong, 0);
+}
+END_TEST
+
+START_TEST(test_flags_run_out_in_order)
+{
+	struct stmpi_flags f;
+	uint32_t first;
+
+	ck_assert_int_eq(stmpi_flags_init(&f), 0);
+	ck_assert_int_eq(stmpi_flags_alloc(&f, 10, &first), 0);
+	ck_assert_uint_eq(first, 0);
+	ck_assert_int_eq(stmpi_flags_alloc(&f, STMPI_FLAGS_MAX - 10, &first), 0);
+	ck_assert_uint_eq(first, 10);
+	ck_assert_uint_eq(f.words[STMPI_FLAGS_MAX - 1], 0);
+	first = 5;
+	ck_assert_int_eq(stmpi_flags_alloc(&f, 1, &first), -STMPI_ENOMEM);
+	ck_assert_uint_eq(first, 5);
+	stmpi_flags_fini(&f);
+}
+END_TEST
+
+START_TEST(test_unknown_provider_says_why)
+{
+	struct stmpi_net_attr attr = {&upcalls, &flags, 5};
+	char why[512];
+
+	setenv("STMPI_OFI_PROVIDER", "carrier_pigeon", 1);
+	stmpi_params_reload();
+	ck_assert_int_eq(stmpi_net_ofi_ops.probe(why, sizeof(why)), -STMPI_ENODEV);
+	ck_assert_int_eq(stmpi_net_ofi_ops.open(&attr, &rail), -STMPI_ENODEV);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("net");
+	TCase *c = tcase_create("net");
+	SRunner *r;
+	int n;
+
+	tcase_set_timeout(c, 60);
+	tcase_add_loop_test(c, test_sizes_both_ways, 0, VARIANTS);
+	tcase_add_loop_test(c, test_sizes_to_self, 0, VARIANTS);
+	tcase_add_loop_test(c, test_flood, 0, VARIANTS);
+	tcase_add_loop_test(c, test_answers_from_inside, 0, VARIANTS);
+	tcase_add_loop_test(c, test_reads_then_flags, 0, VARIANTS);
+	tcase_add_loop_test(c, test_registered_again, 0, VARIANTS);
+	tcase_add_loop_test(c, test_trigger_calls, 0, 1);
+	tcase_add_loop_test(c, test_trigger_sends, 0, VARIANTS);
+	tcase_add_loop_test(c, test_trigger_threads, 0, 1);
+	tcase_add_test(c, test_killed_peer_is_told);
+	tcase_add_test(c, test_nothing_is_left_behind);
+	tcase_add_test(c, test_flags_run_out_in_order);
+	tcase_add_test(c, test_unknown_provider_says_why);
+	suite_add_tcase(s, c);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	n = srunner_ntests_failed(r);
+	srunner_free(r);
+	return n != 0;
+}
