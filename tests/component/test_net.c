@@ -270,10 +270,13 @@ static void flood(void)
 	uint64_t sent = 0, theirs;
 	unsigned char b[512];
 
+	/* The first one waits for the connection, which takes both. */
 	if (side == 0) {
-		/* The first one waits for the connection. */
 		fill(b, sizeof(b), 0);
 		post(send_work(&w, peer, b, sizeof(b), sent++));
+	}
+	meet();
+	if (side == 0) {
 		for (; sent < LIMIT; sent++) {
 			fill(b, sizeof(b), sent);
 			if (rail->ops->post(rail, send_work(&w, peer, b, sizeof(b), sent)) != 0)

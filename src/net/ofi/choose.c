@@ -197,12 +197,23 @@ int stmpi_net_ofi_choose(char *text, size_t bytes)
 	return 0;
 }
 
-/* Deferred work is asked of an open domain; a capability bit says nothing of it. */
+/* libfabric offers a device once per address and protocol; people want it once. */
+static int is_listed(const struct fi_info *list, const struct fi_info *info)
+{
+	for (; list != info; list = list->next) {
+		if (list->caps == info->caps &&
+		    strcmp(list->fabric_attr->prov_name, info->fabric_attr->prov_name) == 0 &&
+		    strcmp(list->domain_attr->name, info->domain_attr->name) == 0)
+			return 1;
+	}
+	return 0;
+}
+
 int stmpi_net_ofi_list(void (*line)(const char *text, void *arg), void *arg)
 {
 	const struct ofi_dl *dl = ofi_dl_get();
 	struct fi_info *list = NULL, *i, *hints;
-	char text[256], last[256] = "";
+	char text[256];
 	int n = 0;
 
 	if (dl == NULL)
@@ -217,13 +228,12 @@ int stmpi_net_ofi_list(void (*line)(const char *text, void *arg), void *arg)
 		FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 	(void)dl->getinfo(FI_VERSION(1, 9), NULL, NULL, 0, hints, &list);
 	for (i = list; i != NULL; i = i->next) {
+		if (is_listed(list, i))
+			continue;
 		snprintf(text, sizeof(text), "%-16s %-10s%s%s%s%s%s", i->fabric_attr->prov_name,
 			 i->domain_attr->name, i->caps & FI_MSG ? " msg" : "",
 			 i->caps & FI_RMA ? " rma" : "", i->caps & FI_ATOMIC ? " atomic" : "",
 			 i->caps & FI_HMEM ? " hmem" : "", i->caps & FI_TRIGGER ? " trigger" : "");
-		if (strcmp(text, last) == 0)
-			continue;
-		memcpy(last, text, sizeof(last));
 		line(text, arg);
 		n++;
 	}
