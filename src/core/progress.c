@@ -263,20 +263,31 @@ static void adaptive(void)
 
 		now = atomic_load_explicit(&E->polls, memory_order_relaxed);
 		if (is_pending && now == polls) {
-			if (stmpi_engine_poll() > 0)
+			int events = stmpi_engine_poll();
+
+			/* Before the pause: what others do during it is what counts. */
+			polls = atomic_load_explicit(&E->polls, memory_order_relaxed);
+			if (events > 0)
 				stmpi_backoff_reset(&b);
 			else if (stmpi_backoff_pause(&b))
 				look_around();
 			quiet = 0;
 		} else {
-			stmpi_backoff_reset(&b);
+			/* With others driving, a round missed by chance must not begin a new spin.
+			 */
+			if (!is_pending)
+				stmpi_backoff_reset(&b);
 			quiet = is_pending || now != polls ? 0 : quiet + 1;
+			polls = now;
 			nap(quiet > 1000 ? 10000000 : 1000000);
 			look_around();
-			if (!is_pending)
+			if (!is_pending) {
+				now = atomic_load_explicit(&E->polls, memory_order_relaxed);
 				look_for_others();
+				polls +=
+					atomic_load_explicit(&E->polls, memory_order_relaxed) - now;
+			}
 		}
-		polls = atomic_load_explicit(&E->polls, memory_order_relaxed);
 	}
 }
 

@@ -45,7 +45,9 @@ static const struct stmpi_param_desc table[STMPI_PARAM_COUNT] = {
 	[STMPI_PARAM_PROGRESS] =
 		{"STMPI_PROGRESS", CHOICE(progress), .fallback = "adaptive",
 		 .help = "progress thread: adaptive (spin briefly, yield, sleep), spin (a core of "
-			 "its own), none (waiting calls and host streams only)"},
+			 "its own), none (only waiting calls and host streams drive; some "
+			 "providers, such as "
+			 "sockets, need more)"},
 	[STMPI_PARAM_PROGRESS_CPU] =
 		{"STMPI_PROGRESS_CPU", INT(-1, 65535), .fallback = "-1",
 		 .help = "core of the progress thread; -1: one that the caller does not use"},

@@ -17,7 +17,8 @@
 #include <string.h>
 #include <stmpi_host.h>
 
-/* MPI_STATUSES_IGNORE is the number 1 as a pointer, and gcc takes it for an array that is too small. */
+/* MPI_STATUSES_IGNORE is the number 1 as a pointer, and gcc takes it for an array that is too
+ * small. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #endif
