@@ -49,7 +49,12 @@ static const struct variant {
 	{"sockets", "sockets", "auto", 0},  {"libfabric shm", "shm", "auto", 0},
 };
 
+/* libfabric is not built with the thread sanitizer, which then takes its locks for races. */
+#if defined(__SANITIZE_THREAD__)
+#define VARIANTS 3
+#else
 #define VARIANTS ((int)(sizeof(variants) / sizeof(variants[0])))
+#endif
 
 static int side, wire;
 static struct stmpi_flags flags;
@@ -407,7 +412,7 @@ static void reads_then_flags(void)
 /* The same place, other memory, another size: what was registered before must not answer. */
 static void registered_again(void)
 {
-	void *const place = (void *)(uintptr_t)0x610000000000;
+	void *const place = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	for (uint64_t i = 0; i < 40; i++) {
 		size_t bytes = 4096 * (1 + i * 7 % 31);
@@ -442,8 +447,10 @@ static void registered_again(void)
 		}
 		meet();
 		rail->ops->dereg(rail, mr);
-		munmap(b, bytes);
+		NEED(mmap(place, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+			  0) == place);
 	}
+	munmap(place, 1 << 20);
 }
 
 /* ---- triggers ---- */
@@ -771,7 +778,8 @@ int main(void)
 	tcase_add_test(c, test_killed_peer_is_told);
 	tcase_add_test(c, test_nothing_is_left_behind);
 	tcase_add_test(c, test_flags_run_out_in_order);
-	tcase_add_test(c, test_unknown_provider_says_why);
+	if (VARIANTS > 3)
+		tcase_add_test(c, test_unknown_provider_says_why);
 	suite_add_tcase(s, c);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
