@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# tools.sh: what the tools say, refuse and pass on. In a build directory.
+# shellcheck disable=SC2016,SC2154 # texts for the ranks' shells; version is set by env.sh
+# shellcheck source=/dev/null
+. tests/env.sh
+failures=0
+
+fail()
+{
+	echo "FAIL: $*"
+	failures=$((failures + 1))
+}
+
+# expect CODE PATTERN COMMAND...
+expect()
+{
+	local code=$1 pattern=$2 output
+	shift 2
+	output=$(timeout 60 "$@" 2>&1 < /dev/null)
+	local got=$?
+	[ $got -eq "$code" ] || fail "$*: exit $got, not $code: $output"
+	grep -qE -e "$pattern" <<< "$output" || fail "$*: no \"$pattern\" in: $output"
+}
+
+run=tools/stmpirun
+smoke=tests/mpi/.libs/test_smoke
+for tool in stmpicc stmpicxx stmpirun; do
+	expect 0 '^Usage: ' tools/$tool --help
+	expect 0 "$version" tools/$tool --version
+done
+expect 2 'no arguments' tools/stmpicc
+expect 0 'lstmpi' tools/stmpicc -show x.c
+expect 0 '^[^-]* -I[^ ]* -c x.c$' tools/stmpicc -show -c x.c
+expect 0 '^Usage: ' tools/stmpi_info --help
+expect 0 "stmpi $version" tools/stmpi_info --build
+expect 0 'host +on' tools/stmpi_info --backends
+expect 0 'shm +on' tools/stmpi_info --backends
+expect 0 'STMPI_WATCHDOG=1800' env -u STMPI_WATCHDOG tools/stmpi_info --parameters
+expect 0 'STMPI_TRIGGER="?magic.*must be one of|must be one of auto, software' env STMPI_TRIGGER=magic tools/stmpi_info --parameters
+expect 0 'core of the progress thread' tools/stmpi_info --topology
+expect 64 'unexpected argument' tools/stmpi_info extra
+
+expect 2 'must be one of auto software' $run --trigger deferred -n 1 $smoke
+expect 2 'must be one of auto host' $run --stream-backend=cuda -n 1 $smoke
+expect 2 'must be a number' $run --watchdog soon -n 1 $smoke
+expect 2 'a value is missing' $run --provider
+expect 2 'the name is empty' $run --provider= -n 1 $smoke
+expect 2 'no program' $run
+# Settings reach the ranks, and only their own: what is ours is not passed on, what is not is.
+expect 0 '^soft 17 on$' $run --trigger=software --watchdog 17 --stats -n 1 -genv MINE soft \
+	sh -c 'echo $MINE $STMPI_WATCHDOG $STMPI_STATS; test "$STMPI_TRIGGER" = software'
+expect 0 '^--stats --provider x$' $run -n 1 echo --stats --provider x
+# The library is preloaded for the ranks; the launcher is without.
+expect 0 'libstmpi' $run -n 1 sh -c 'echo $LD_PRELOAD'
+expect 0 'statistics: sent eager' $run --stats -n 2 $smoke
+expect 0 '^ok' $run -n 2 $smoke
+
+# An unknown provider is an error that names it, and what there is.
+if [ "$(tools/stmpi_info --providers | wc -l)" -gt 2 ]; then
+	output=$(timeout 60 $run --provider carrier_pigeon -n 2 $smoke 2>&1) && fail "carrier_pigeon was had"
+	grep -q 'STMPI_OFI_PROVIDER=carrier_pigeon.*it offers' <<< "$output" || fail "carrier_pigeon: $output"
+fi
+# A wrong value is an error of the first call that needs it.
+output=$(STMPI_EAGER_CREDITS=0 timeout 60 $run -n 2 $smoke 2>&1) && fail "credits of 0 were taken"
+grep -q 'STMPI_EAGER_CREDITS="0": must be a whole number from 1' <<< "$output" || fail "credits: $output"
+
+# Nothing is linked that must not be: the MPI and libfabric come from the program.
+needed=$(readelf -d .libs/libstmpi.so | grep NEEDED)
+grep -qE 'libmpi|libfabric' <<< "$needed" && fail "libstmpi.so needs: $needed"
+echo "tools: $failures failures"
+[ $failures -eq 0 ]
