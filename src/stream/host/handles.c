@@ -11,31 +11,42 @@
 
 struct handle {
 	const void *key;
+	enum host_handle_kind kind;
 	UT_hash_handle hh;
 };
 
 static struct handle *handles;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER; /* guards handles; innermost */
 
-int host_handle_add(const void *key)
+/* Under the lock. */
+static struct handle *find(const void *key, enum host_handle_kind kind)
+{
+	struct handle *h;
+
+	HASH_FIND_PTR(handles, &key, h);
+	return h != NULL && h->kind == kind ? h : NULL;
+}
+
+int host_handle_add(const void *key, enum host_handle_kind kind)
 {
 	struct handle *h = malloc(sizeof(*h));
 
 	if (h == NULL)
 		return stmpi_error_set(STMPI_ENOMEM, "no memory for a handle");
 	h->key = key;
+	h->kind = kind;
 	pthread_rwlock_wrlock(&lock);
 	HASH_ADD_PTR(handles, key, h);
 	pthread_rwlock_unlock(&lock);
 	return 0;
 }
 
-int host_handle_remove(const void *key)
+int host_handle_remove(const void *key, enum host_handle_kind kind)
 {
-	struct handle *h = NULL;
+	struct handle *h;
 
 	pthread_rwlock_wrlock(&lock);
-	HASH_FIND_PTR(handles, &key, h);
+	h = find(key, kind);
 	if (h != NULL)
 		HASH_DEL(handles, h);
 	pthread_rwlock_unlock(&lock);
@@ -45,9 +56,9 @@ int host_handle_remove(const void *key)
 
 /* Take a reference when the handle is alive; the object has its count at offset. Only then is it
  * followed. */
-int host_handle_is_live(const void *key, size_t offset)
+int host_handle_is_live(const void *key, enum host_handle_kind kind, size_t offset)
 {
-	struct handle *h = NULL;
+	struct handle *h;
 
 	pthread_rwlock_rdlock(&lock);
 	HASH_FIND_PTR(handles, &key, h);

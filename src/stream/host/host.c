@@ -27,8 +27,9 @@ static int bad_event(const char *call, stmpi_host_event_t event)
 
 struct stmpi_host_stream *host_stream_get(stmpi_host_stream_t handle)
 {
-	return host_handle_is_live(handle, offsetof(struct stmpi_host_stream, refs)) ? handle
-										     : NULL;
+	return host_handle_is_live(handle, HOST_STREAM, offsetof(struct stmpi_host_stream, refs))
+		       ? handle
+		       : NULL;
 }
 
 void host_stream_put(struct stmpi_host_stream *stream)
@@ -44,7 +45,9 @@ void host_stream_put(struct stmpi_host_stream *stream)
 
 struct stmpi_host_event *host_event_get(stmpi_host_event_t handle)
 {
-	return host_handle_is_live(handle, offsetof(struct stmpi_host_event, refs)) ? handle : NULL;
+	return host_handle_is_live(handle, HOST_EVENT, offsetof(struct stmpi_host_event, refs))
+		       ? handle
+		       : NULL;
 }
 
 void host_event_put(struct stmpi_host_event *event)
@@ -127,7 +130,7 @@ int stmpi_host_stream_create(stmpi_host_stream_t *stream)
 	ret = stmpi_spscq_init(&s->q, sizeof(struct host_entry));
 	if (ret != 0)
 		goto err_free;
-	ret = host_handle_add(s);
+	ret = host_handle_add(s, HOST_STREAM);
 	if (ret != 0)
 		goto err_queue;
 	ret = host_worker_start(s);
@@ -136,7 +139,7 @@ int stmpi_host_stream_create(stmpi_host_stream_t *stream)
 	*stream = s;
 	return 0;
 err_handle:
-	host_handle_remove(s);
+	host_handle_remove(s, HOST_STREAM);
 err_queue:
 	stmpi_spscq_fini(&s->q);
 err_free:
@@ -147,7 +150,7 @@ err_free:
 
 int stmpi_host_stream_destroy(stmpi_host_stream_t stream)
 {
-	if (!host_handle_remove(stream))
+	if (!host_handle_remove(stream, HOST_STREAM))
 		return bad_stream("stmpi_host_stream_destroy", stream);
 	host_stream_put(stream);
 	return 0;
@@ -269,7 +272,7 @@ int stmpi_host_event_create(stmpi_host_event_t *event)
 		return stmpi_error_set(STMPI_ENOMEM, "no memory for an event");
 	atomic_init(&e->refs, 1);
 	pthread_mutex_init(&e->mutex, NULL);
-	ret = host_handle_add(e);
+	ret = host_handle_add(e, HOST_EVENT);
 	if (ret != 0) {
 		pthread_mutex_destroy(&e->mutex);
 		free(e);
@@ -281,7 +284,7 @@ int stmpi_host_event_create(stmpi_host_event_t *event)
 
 int stmpi_host_event_destroy(stmpi_host_event_t event)
 {
-	if (!host_handle_remove(event))
+	if (!host_handle_remove(event, HOST_EVENT))
 		return bad_event("stmpi_host_event_destroy", event);
 	host_event_put(event);
 	return 0;

@@ -70,9 +70,14 @@ void host_stream_put(struct stmpi_host_stream *stream);
 struct stmpi_host_event *host_event_get(stmpi_host_event_t handle);
 void host_event_put(struct stmpi_host_event *event);
 /* handles.c: which handles are alive. */
-int host_handle_add(const void *handle);
-int host_handle_remove(const void *handle); /* 1 when it was alive */
-int host_handle_is_live(const void *handle, size_t offset);
+enum host_handle_kind {
+	HOST_STREAM,
+	HOST_EVENT
+};
+
+int host_handle_add(const void *handle, enum host_handle_kind kind);
+int host_handle_remove(const void *handle, enum host_handle_kind kind); /* 1 when it was alive */
+int host_handle_is_live(const void *handle, enum host_handle_kind kind, size_t offset);
 
 /* host.c: queue entries as one unit; 0 or -STMPI_ENOMEM */
 int host_queue(struct stmpi_host_stream *stream, const struct host_entry *entries, int n);
