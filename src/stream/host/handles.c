@@ -61,7 +61,7 @@ int host_handle_is_live(const void *key, enum host_handle_kind kind, size_t offs
 	struct handle *h;
 
 	pthread_rwlock_rdlock(&lock);
-	HASH_FIND_PTR(handles, &key, h);
+	h = find(key, kind);
 	if (h !=
 	    NULL) /* the registry's entry stands for the user's reference, so it is not the first */
 		atomic_fetch_add_explicit((_Atomic uint32_t *)((uintptr_t)key + offset), 1,
