@@ -78,6 +78,8 @@ int main(int argc, char **argv)
 	}
 	kit_open(&k, MPI_COMM_WORLD);
 	rounds(&k, 10);
+	ordinary(&k);
+	kit_sleep(200); /* what is open for the set-up of a channel only is closed by then */
 	rss = kit_rss_kib();
 	files = kit_files();
 	rounds(&k, ROUNDS);
