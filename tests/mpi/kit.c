@@ -8,7 +8,7 @@
 int kit_rank, kit_ranks, kit_control, kit_violations;
 
 static const char *program;
-static uint64_t seed;
+static uint64_t seed, first_seed;
 static MPI_Request *control_requests;
 static int control_count;
 
@@ -34,6 +34,7 @@ void kit_init(int *argc, char ***argv)
 	seed = text ? strtoull(text, NULL, 10) : 20261201;
 	if (kit_rank == 0)
 		printf("%s: seed %llu\n", program, (unsigned long long)seed);
+	first_seed = seed;
 	seed = seed * 2654435761u + (uint64_t)kit_rank * 0x9e3779b97f4a7c15u + 1;
 }
 
@@ -52,6 +53,11 @@ uint32_t kit_random(void)
 	seed ^= seed >> 7;
 	seed ^= seed << 17;
 	return (uint32_t)(seed >> 16);
+}
+
+uint32_t kit_seed(void)
+{
+	return (uint32_t)first_seed;
 }
 
 void kit_open(struct kit *k, MPI_Comm parent)

@@ -86,5 +86,7 @@ int kit_files(void);
 
 /* A seeded random number; the seed is printed at the start (STMPI_TEST_SEED). */
 uint32_t kit_random(void);
+/* That seed, the same on all ranks. */
+uint32_t kit_seed(void);
 
 #endif

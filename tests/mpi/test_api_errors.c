@@ -421,7 +421,8 @@ int main(int argc, char **argv)
 	MPI_Comm_create_errhandler(handler, &errhandler);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, errhandler);
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, errhandler);
-	CHECK(stmpi_host_stream_create(&host) == 0 && stmpi_host_stream_create(&host2) == 0);
+	CHECK(stmpi_host_stream_create(&host) == 0);
+	CHECK(stmpi_host_stream_create(&host2) == 0);
 	CHECK(MPIX_Stream_create(MPI_INFO_NULL, &general) == MPI_SUCCESS);
 	create_errors(host);
 	comm = stream_comm(host, &stream);

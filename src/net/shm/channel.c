@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -38,6 +39,7 @@ err:
 static void *file_map(int32_t pid, int32_t fd, size_t bytes)
 {
 	char path[64];
+	struct stat st;
 	void *map;
 	int own;
 
@@ -46,6 +48,13 @@ static void *file_map(int32_t pid, int32_t fd, size_t bytes)
 	if (own < 0) {
 		stmpi_error_set(STMPI_EPEER, "cannot open the shared memory of process %d (%s): %s",
 				(int)pid, path, strerror(errno));
+		return NULL;
+	}
+	/* A number that was given away again may be any file: a shorter one would kill us by
+	 * SIGBUS. */
+	if (fstat(own, &st) != 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != bytes) {
+		close(own);
+		stmpi_error_set(STMPI_EPEER, "%s is not the shared memory of a peer", path);
 		return NULL;
 	}
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
@@ -85,7 +94,7 @@ int shm_peer_map(struct stmpi_net_peer *peer)
 		return stmpi_error_set(STMPI_EPEER, "process %d is not the peer any more",
 				       (int)peer->address.pid);
 	}
-	/* Without one (an old kernel) a death is seen by failing reads only. */
+	/* -1 where the kernel has or allows none: idle then asks for the number alone. */
 	peer->pidfd = (int)syscall(SYS_pidfd_open, peer->address.pid, 0);
 	return 0;
 }
@@ -179,28 +188,86 @@ static int add_in(struct shm_rail *r, struct stmpi_net_peer *peer)
 	return 0;
 }
 
-/* Read new announcements. A peer that we do not know yet keeps its mail, and those behind it,
- * waiting. */
+/* A process that is not connected yet: it must not hold up the mails behind, so its channel is
+ * mapped and kept. 0 or -STMPI_ENOMEM: try again later. */
+static int keep_stranger(struct shm_rail *r, const struct shm_mail *m)
+{
+	struct shm_stranger *s = malloc(sizeof(*s));
+
+	if (s == NULL)
+		return -STMPI_ENOMEM;
+	*s = (struct shm_stranger){m->uid, file_map(m->pid, m->fd, sizeof(*s->in)), NULL};
+	if (s->in == NULL) { /* died before anybody knew it */
+		stmpi_log(STMPI_LOG_INFO, "%s", stmpi_error_text());
+		free(s);
+		return 0;
+	}
+	atomic_store_explicit(&s->in->is_mapped, 1, memory_order_release); /* partner: is_busy */
+	LL_APPEND(r->strangers, s);
+	return 0;
+}
+
+int shm_stranger_adopt(struct shm_rail *r, struct stmpi_net_peer *peer)
+{
+	struct shm_stranger *s;
+
+	LL_FOREACH (r->strangers, s) {
+		if (s->uid == peer->uid)
+			break;
+	}
+	if (s == NULL)
+		return 0;
+	if (add_in(r, peer) != 0)
+		return stmpi_error_set(STMPI_ENOMEM, "no memory for a peer");
+	peer->in = s->in;
+	LL_DELETE(r->strangers, s);
+	free(s);
+	return 0;
+}
+
+void shm_strangers_free(struct shm_rail *r)
+{
+	struct shm_stranger *s;
+
+	while ((s = r->strangers) != NULL) {
+		r->strangers = s->next;
+		munmap(s->in, sizeof(*s->in));
+		free(s);
+	}
+}
+
+static void map_in(struct shm_rail *r, struct stmpi_net_peer *peer, const struct shm_mail *m)
+{
+	struct shm_channel *in = file_map(m->pid, m->fd, sizeof(*in));
+
+	if (in == NULL || add_in(r, peer) != 0) {
+		stmpi_log(STMPI_LOG_ERROR, "a peer's channel is lost: %s", stmpi_error_text());
+		if (in != NULL)
+			munmap(in, sizeof(*in));
+		peer->is_lost = 1;
+		return;
+	}
+	peer->in = in;
+	atomic_store_explicit(&in->is_mapped, 1, memory_order_release); /* partner: is_busy */
+}
+
+/* Read new announcements. */
 void shm_mails_read(struct shm_rail *r)
 {
 	for (;;) {
 		struct shm_mail *m = &r->mailbox->mails[r->mails_read % SHM_MAILS];
 		struct stmpi_net_peer *peer;
 
+		/* Partner: mail. */
 		if (stmpi_likely(atomic_load_explicit(&m->seq, memory_order_acquire) !=
 				 r->mails_read + 1))
 			return;
 		HASH_FIND(hh, r->by_uid, &m->uid, sizeof(m->uid), peer);
-		if (peer == NULL)
-			return;
-		if (peer->in == NULL) {
-			peer->in = file_map(m->pid, m->fd, sizeof(*peer->in));
-			if (peer->in == NULL || add_in(r, peer) != 0)
-				stmpi_log(STMPI_LOG_ERROR, "a peer's channel is lost: %s",
-					  stmpi_error_text());
-			else
-				atomic_store_explicit(&peer->in->is_mapped, 1,
-						      memory_order_release);
+		if (peer == NULL) {
+			if (keep_stranger(r, m) != 0)
+				return;
+		} else if (peer->in == NULL) {
+			map_in(r, peer, m);
 		}
 		/* Free for the producer one lap ahead. Partner: mail. */
 		atomic_store_explicit(&m->seq, r->mails_read + SHM_MAILS, memory_order_release);

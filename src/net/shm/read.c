@@ -17,6 +17,8 @@
 /* scratch of a READ: bytes done; its request number. */
 #define DONE(w)	   ((w)->scratch[0])
 #define REQUEST(w) ((w)->scratch[1])
+/* scratch of a FLAG that waits: how many READs of its peer come before it. */
+#define READS(w) ((w)->scratch[0])
 
 /* Fragments that a served READ may send per round. */
 #define SERVE_BURST 16
@@ -39,9 +41,13 @@ static int copy_chunk(struct shm_rail *r, struct stmpi_net_work *w)
 		got = process_vm_readv((pid_t)p->address.pid, &local, 1, &remote, 1, 0);
 	}
 	if (stmpi_unlikely(got <= 0)) {
-		if (got < 0 && (errno == EPERM || errno == ENOSYS || errno == EACCES))
+		int reason = got < 0 ? errno : EFAULT;
+
+		if (reason == EPERM || reason == ENOSYS || reason == EACCES)
 			return -STMPI_ENOTSUP;
-		return errno == ESRCH ? -STMPI_EPEER : -STMPI_ENET;
+		return stmpi_error_set(reason == ESRCH ? STMPI_EPEER : STMPI_ENET,
+				       "reading %zu bytes of process %d: %s", n,
+				       (int)p->address.pid, strerror(reason));
 	}
 	DONE(w) += (uint64_t)got;
 	return DONE(w) == w->bytes;
@@ -56,6 +62,7 @@ static int ask(struct shm_rail *r, struct stmpi_net_work *w)
 		return ret;
 	REQUEST(w) = ++next_request;
 	DONE(w) = 0;
+	w->peer->reads_started++;
 	LL_PREPEND(r->asked, w);
 	return 1;
 }
@@ -75,6 +82,7 @@ int shm_read_post(struct shm_rail *r, struct stmpi_net_work *w)
 	if (ret == 1)
 		return 0;
 	if (ret == 0) {
+		w->peer->reads_started++;
 		LL_APPEND(r->reads, w);
 		return 1;
 	}
@@ -86,6 +94,55 @@ int shm_read_post(struct shm_rail *r, struct stmpi_net_work *w)
 		return ask(r, w);
 	}
 	return ret;
+}
+
+/* ---- flags ---- */
+
+static int write_flag(struct stmpi_net_work *w)
+{
+	struct stmpi_net_peer *p = w->peer;
+	int ret;
+
+	if (stmpi_unlikely(p->error != 0))
+		return p->error;
+	if (stmpi_unlikely(p->flags == NULL)) {
+		ret = shm_flags_map(p);
+		if (ret != 0)
+			return ret;
+	}
+	/* Release: after the READ's copy, which a holder of the token made. Partner: the peer's
+	 * stmpi_word_load. */
+	stmpi_word_store(&p->flags[w->flag_index], w->value);
+	return 0;
+}
+
+/* READs of one peer end in the order of their posts, so a FLAG waits for a number of them. */
+int shm_flag_post(struct shm_rail *r, struct stmpi_net_work *w)
+{
+	struct stmpi_net_peer *p = w->peer;
+
+	if (stmpi_likely(p->reads_ended == p->reads_started) || p->error != 0)
+		return write_flag(w);
+	READS(w) = p->reads_started;
+	LL_APPEND(r->flags, w);
+	return 1;
+}
+
+/* A READ that was in progress has ended: FLAGs that waited for it go out, then its owner hears. */
+static void end_read(struct shm_rail *r, struct stmpi_net_work *read, int status)
+{
+	struct stmpi_net_peer *p = read->peer;
+	struct stmpi_net_work *w = r->flags, *next;
+
+	p->reads_ended++;
+	for (; stmpi_unlikely(w != NULL); w = next) {
+		next = w->next;
+		if (w->peer != p || READS(w) > p->reads_ended)
+			continue;
+		LL_DELETE(r->flags, w);
+		w->work.fn(&w->work, write_flag(w));
+	}
+	read->work.fn(&read->work, status);
 }
 
 /* ---- serving, for a peer that cannot read us ---- */
@@ -145,7 +202,7 @@ void shm_read_data(struct shm_rail *r, const struct stmpi_net_hdr *hdr, const vo
 	if (DONE(w) < w->bytes)
 		return;
 	LL_DELETE(r->asked, w);
-	w->work.fn(&w->work, 0);
+	end_read(r, w, 0);
 }
 
 /* ---- one round ---- */
@@ -161,7 +218,7 @@ int shm_read_poll(struct shm_rail *r)
 		ret = copy_chunk(r, w);
 		if (ret != 0) {
 			LL_DELETE(r->reads, w);
-			w->work.fn(&w->work, ret > 0 ? 0 : ret);
+			end_read(r, w, ret > 0 ? 0 : ret);
 		}
 	}
 	if (r->serving > 0) {
@@ -173,7 +230,7 @@ int shm_read_poll(struct shm_rail *r)
 	return events;
 }
 
-static void fail_list(struct stmpi_net_work **list, struct stmpi_net_peer *p)
+static void fail_list(struct shm_rail *r, struct stmpi_net_work **list, struct stmpi_net_peer *p)
 {
 	struct stmpi_net_work *w = *list, *next;
 
@@ -182,7 +239,7 @@ static void fail_list(struct stmpi_net_work **list, struct stmpi_net_peer *p)
 		if (w->peer != p)
 			continue;
 		LL_DELETE(*list, w);
-		w->work.fn(&w->work, -STMPI_EPEER);
+		end_read(r, w, -STMPI_EPEER);
 	}
 }
 
@@ -196,6 +253,6 @@ void shm_read_fail(struct shm_rail *r, struct stmpi_net_peer *p)
 		LL_DELETE(p->serves, s);
 		free(s);
 	}
-	fail_list(&r->reads, p);
-	fail_list(&r->asked, p);
+	fail_list(r, &r->reads, p);
+	fail_list(r, &r->asked, p);
 }

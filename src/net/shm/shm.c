@@ -2,6 +2,7 @@
 /* shm.c: the shared-memory rail: its table of operations. post and poll are hot. */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,10 +68,6 @@ static void rail_close(struct stmpi_rail *rail)
 	if (r == NULL)
 		return;
 	/* Release: after the last packet. Partner: look_at_peer. */
-	for (p = r->peers; p != NULL; p = p->next) {
-		if (p->out != NULL)
-			atomic_store_explicit(&p->out->is_closed, 1, memory_order_release);
-	}
 	atomic_store_explicit(&r->mailbox->is_closed, 1, memory_order_release);
 	HASH_CLEAR(hh, r->by_uid);
 	for (p = r->peers; p != NULL; p = next) {
@@ -88,6 +85,7 @@ static void rail_close(struct stmpi_rail *rail)
 		r->mrs = m->next;
 		free(m);
 	}
+	shm_strangers_free(r);
 	munmap(r->mailbox, sizeof(*r->mailbox));
 	close(r->mailbox_fd);
 	free(r->in);
@@ -129,7 +127,10 @@ static int rail_connect(struct stmpi_rail *rail, const void *addr, size_t bytes,
 	p->user = user;
 	p->out_fd = p->pidfd = -1;
 	ret = shm_peer_map(p);
+	if (ret == 0)
+		ret = shm_stranger_adopt(r, p);
 	if (ret != 0) {
+		shm_peer_unmap(p);
 		free(p);
 		return ret;
 	}
@@ -137,24 +138,6 @@ static int rail_connect(struct stmpi_rail *rail, const void *addr, size_t bytes,
 	r->peers = p;
 	HASH_ADD(hh, r->by_uid, uid, sizeof(p->uid), p);
 	*peer = p;
-	return 0;
-}
-
-static int write_flag(struct stmpi_net_work *w)
-{
-	struct stmpi_net_peer *p = w->peer;
-	int ret;
-
-	if (stmpi_unlikely(p->error != 0))
-		return p->error;
-	if (stmpi_unlikely(p->flags == NULL)) {
-		ret = shm_flags_map(p);
-		if (ret != 0)
-			return ret;
-	}
-	/* Release: after the READ's copy, which this thread made. Partner: the peer's
-	 * stmpi_word_load. */
-	stmpi_word_store(&p->flags[w->flag_index], w->value);
 	return 0;
 }
 
@@ -166,7 +149,7 @@ static int post(struct stmpi_rail *rail, struct stmpi_net_work *w)
 	case STMPI_WORK_READ:
 		return shm_read_post(of(rail), w);
 	case STMPI_WORK_FLAG:
-		return write_flag(w);
+		return shm_flag_post(of(rail), w);
 	case STMPI_WORK_CALL:
 		break;
 	}
@@ -202,7 +185,18 @@ static void lose(struct shm_rail *r, struct stmpi_net_peer *p, int error)
 	up->peer_failed(up->arg, p->user, error);
 }
 
-static void look_at_peer(struct shm_rail *r, struct stmpi_net_peer *p, int has_exited)
+static int has_exited(const struct stmpi_net_peer *p)
+{
+	struct pollfd fd = {p->pidfd, POLLIN, 0};
+
+	if (p->is_lost)
+		return 1;
+	if (p->pidfd >= 0)
+		return poll(&fd, 1, 0) == 1;
+	return kill((pid_t)p->address.pid, 0) != 0 && errno == ESRCH;
+}
+
+static void look_at_peer(struct shm_rail *r, struct stmpi_net_peer *p, int is_gone)
 {
 	/* Partner: rail_close of the peer; what it sent is seen after. */
 	int is_closed = atomic_load_explicit(&p->mailbox->is_closed, memory_order_acquire);
@@ -212,7 +206,7 @@ static void look_at_peer(struct shm_rail *r, struct stmpi_net_peer *p, int has_e
 		close(p->out_fd);
 		p->out_fd = -1;
 	}
-	if (p->error == 0 && (is_closed || has_exited))
+	if (p->error == 0 && (is_closed || is_gone))
 		lose(r, p, is_closed ? 0 : -STMPI_EPEER);
 }
 
@@ -226,11 +220,8 @@ static void idle(struct stmpi_rail *rail)
 		return;
 	r->idle_ns = now;
 	for (p = r->peers; p != NULL; p = p->next) {
-		struct pollfd fd = {p->pidfd, POLLIN, 0};
-
-		if (p->error != 0 || p->address.pid == (int32_t)r->pid)
-			continue;
-		look_at_peer(r, p, p->pidfd >= 0 && poll(&fd, 1, 0) == 1);
+		if (p->error == 0 && p->address.pid != (int32_t)r->pid)
+			look_at_peer(r, p, has_exited(p));
 	}
 }
 

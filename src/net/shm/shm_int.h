@@ -63,8 +63,6 @@ struct shm_channel {
 	STMPI_CACHE_ALIGNED _Atomic uint32_t cells_done;
 	_Atomic uint64_t data_done;
 	_Atomic uint32_t is_mapped; /* by the receiver: its sender may close the file */
-	/* Written by the sender with release, after its last packet. */
-	STMPI_CACHE_ALIGNED _Atomic uint32_t is_closed;
 	STMPI_CACHE_ALIGNED struct shm_cell cells[SHM_CELLS];
 	unsigned char data[SHM_DATA];
 };
@@ -113,12 +111,22 @@ struct stmpi_net_peer {
 	uint32_t received, received_told;
 	uint64_t data_read, data_told;
 	/* the rest */
-	uint64_t *flags;	     /* its completion words, mapped at the first FLAG */
-	int pidfd;		     /* -1: none */
-	int error;		     /* negative STMPI_E code once it is gone */
+	uint64_t *flags;	/* its completion words, mapped at the first FLAG */
+	int pidfd;		/* -1: none */
+	int error;		/* negative STMPI_E code once it is gone */
+	int is_lost;		/* its channel cannot be mapped: idle gives it up */
+	uint64_t reads_started; /* READs of it that did not end in post */
+	uint64_t reads_ended;
 	struct shm_serve *serves;    /* READs of it that we serve, utlist LL */
 	struct stmpi_net_peer *next; /* all peers */
 	UT_hash_handle hh;	     /* by uid */
+};
+
+/* A channel of a process that we have not connected yet; connect takes it. */
+struct shm_stranger {
+	uint64_t uid;
+	struct shm_channel *in;
+	struct shm_stranger *next;
 };
 
 struct shm_mr {
@@ -138,9 +146,11 @@ struct shm_rail {
 	uint32_t in_count, in_room;
 	struct stmpi_net_work *reads; /* in progress, by process_vm_readv; utlist LL through next */
 	struct stmpi_net_work *asked; /* in progress, served by the peer */
-	struct shm_mr *mrs;	      /* descriptors not in use */
-	uint32_t serving;	      /* peers with serves */
-	int has_cma;		      /* 0: forbidden or switched off */
+	struct stmpi_net_work *flags; /* FLAGs that wait for earlier READs of their peer */
+	struct shm_stranger *strangers;
+	struct shm_mr *mrs; /* descriptors not in use */
+	uint32_t serving;   /* peers with serves */
+	int has_cma;	    /* 0: forbidden or switched off */
 	uint64_t idle_ns;
 	pid_t pid;
 };
@@ -151,6 +161,9 @@ int shm_peer_map(struct stmpi_net_peer *peer);
 int shm_flags_map(struct stmpi_net_peer *peer);
 int shm_channel_make(struct shm_rail *r, struct stmpi_net_peer *peer);
 void shm_mails_read(struct shm_rail *r);
+/* Take over what peer has announced before it was connected. 0 or -STMPI_ENOMEM. */
+int shm_stranger_adopt(struct shm_rail *r, struct stmpi_net_peer *peer);
+void shm_strangers_free(struct shm_rail *r);
 void shm_peer_unmap(struct stmpi_net_peer *peer);
 /* Put a packet or cell into the peer's channel. 0, -STMPI_EAGAIN, -STMPI_EPEER. */
 int shm_put(struct shm_rail *r, struct stmpi_net_peer *peer, enum shm_cell_kind kind,
@@ -160,6 +173,7 @@ int shm_take(struct shm_rail *r, struct stmpi_net_peer *peer, uint32_t limit);
 
 /* read.c */
 int shm_read_post(struct shm_rail *r, struct stmpi_net_work *work);
+int shm_flag_post(struct shm_rail *r, struct stmpi_net_work *work);
 int shm_read_poll(struct shm_rail *r);
 void shm_read_request(struct shm_rail *r, struct stmpi_net_peer *peer,
 		      const struct stmpi_net_hdr *hdr);
