@@ -385,7 +385,8 @@ static void dies_while_asked(void)
 {
 	rail_begin("auto");
 	(void)meet(1);
-	while (atomic_load(&board->steps[1]) < 2) /* without a poll: the request stays */
+	/* Without a poll: the request stays. */
+	for (int i = 0; i < 200000 && atomic_load(&board->steps[1]) < 2; i++)
 		usleep(100);
 	raise(SIGKILL);
 }
@@ -443,7 +444,7 @@ static void hears_of_the_end(void)
 	p = meet(0);
 	rail->ops->poll(rail); /* the channel is known, hardly anything taken */
 	step(2);
-	while (atomic_load(&board->steps[0]) < 3) {
+	for (int i = 0; i < 200000 && atomic_load(&board->steps[0]) < 3; i++) {
 		if (came[0] == 0)
 			rail->ops->poll(rail);
 		usleep(100);

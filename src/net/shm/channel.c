@@ -3,6 +3,7 @@
  * hot. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,7 +242,13 @@ static void map_in(struct shm_rail *r, struct stmpi_net_peer *peer, const struct
 	struct shm_channel *in = file_map(m->pid, m->fd, sizeof(*in));
 
 	if (in == NULL || add_in(r, peer) != 0) {
-		stmpi_log(STMPI_LOG_ERROR, "a peer's channel is lost: %s", stmpi_error_text());
+		/* A peer that has ended meanwhile is no news here: idle tells of it. */
+		int is_gone =
+			atomic_load_explicit(&peer->mailbox->is_closed, memory_order_acquire) ||
+			kill((pid_t)m->pid, 0) != 0;
+
+		stmpi_log(is_gone ? STMPI_LOG_INFO : STMPI_LOG_ERROR,
+			  "a peer's channel is lost: %s", stmpi_error_text());
 		if (in != NULL)
 			munmap(in, sizeof(*in));
 		peer->is_lost = 1;
