@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * orphans.c: requests that are given up before their stream reaches the operation, which then needs
- * its peer to end: nothing is kept of them, and time-outs end them like others.
+ * orphans.c [ROUNDS]: requests that are given up before their stream reaches the operation, which
+ * then needs its peer to end: nothing is kept of them. orphans.c timeout: with STMPI_WATCHDOG=1 the
+ * watchdog ends one whose peer never comes.
  */
 #include "kit.h"
 
 enum {
 	BATCH = 100,
-	ROUNDS = 200,
 	BYTES = 40000, /* announced, on every rail */
 };
 
@@ -64,29 +64,49 @@ static void ordinary(struct kit *k)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Nobody receives; rank 0 lives on. */
+static void timeout(struct kit *k)
+{
+	static uint64_t gate;
+	MPI_Request r;
+
+	if (kit_rank == 0) {
+		kit_gate(k, &gate);
+		KIT(MPIX_Isend_enqueue(buf[0], BYTES, MPI_BYTE, 1, 0, k->comm, &r) == MPI_SUCCESS);
+		KIT(MPI_Request_free(&r) == MPI_SUCCESS);
+		kit_gate_open(&gate);
+		kit_sync(k);
+	}
+	kit_sleep(3000);
+}
+
 int main(int argc, char **argv)
 {
 	struct kit k;
+	int files, n, is_timeout;
 	long rss;
-	int files;
 
 	kit_init(&argc, &argv);
+	is_timeout = argc > 1 && strcmp(argv[1], "timeout") == 0;
+	n = is_timeout ? 0 : argc > 1 ? atoi(argv[1]) : 200;
 	for (int j = 0; j < BATCH; j++) {
 		buf[j] = calloc(1, BYTES);
 		KIT(buf[j] != NULL);
 		memset(buf[j], 1, BYTES);
 	}
 	kit_open(&k, MPI_COMM_WORLD);
-	rounds(&k, 10);
+	rounds(&k, 30);
 	ordinary(&k);
 	kit_sleep(200); /* what is open for the set-up of a channel only is closed by then */
 	rss = kit_rss_kib();
 	files = kit_files();
-	rounds(&k, ROUNDS);
+	rounds(&k, n);
+	if (is_timeout)
+		timeout(&k);
 	ordinary(&k);
 	printf("rank %d: resident memory %+ld KiB after %d requests\n", kit_rank,
-	       kit_rss_kib() - rss, BATCH * ROUNDS);
-	KIT(kit_rss_kib() - rss < 2 * 1024);
+	       kit_rss_kib() - rss, BATCH * n);
+	KIT(kit_rss_kib() - rss < 3 * 1024);
 	KIT(kit_files() <= files);
 	kit_close(&k);
 	for (int j = 0; j < BATCH; j++)

@@ -79,7 +79,7 @@ static void deliver(struct ofi_rail *r, struct stmpi_net_peer *p, const struct o
 
 	if (wire->kind == OFI_WIRE_PACKET)
 		up->packet(up->arg, p->user, &wire->hdr, wire + 1, bytes - sizeof(*wire));
-	else if (wire->hdr.w[0] < STMPI_FLAGS_MAX)
+	else if (wire->kind == OFI_WIRE_FLAG && wire->hdr.w[0] < STMPI_FLAGS_MAX)
 		stmpi_word_store(&r->attr.flags->words[wire->hdr.w[0]], wire->hdr.w[1]);
 }
 
@@ -175,7 +175,8 @@ static int post_packet(struct ofi_rail *r, struct stmpi_net_peer *p, enum ofi_wi
 
 	if (stmpi_unlikely(p->error != 0))
 		return p->error;
-	if (total <= r->inject_max) {
+	p->is_used = 1;
+	if (total <= r->inject_max && kind != OFI_WIRE_BYE) {
 		fill_wire(r, r->scratch, kind, hdr, src, bytes);
 		ret = fi_inject(r->ep, r->scratch, total, p->addr);
 		return stmpi_likely(ret == 0) ? 0 : post_error(p, ret);
@@ -477,24 +478,57 @@ static void set_limits(struct ofi_rail *r)
 		      ofi_mr_close, r);
 }
 
+/* One completion at the end: nothing may be called back any more, so sends are only counted. */
+static void count_sent(struct ofi_rail *r)
+{
+	struct fi_cq_err_entry error;
+	struct fi_cq_msg_entry e;
+	struct ofi_req *q = NULL;
+	ssize_t n = fi_cq_read(r->cq, &e, 1);
+
+	memset(&error, 0, sizeof(error));
+	if (n == 1)
+		q = stmpi_container_of(e.op_context, struct ofi_req, context);
+	else if (n == -FI_EAVAIL && fi_cq_readerr(r->cq, &error, 0) == 1 &&
+		 error.op_context != NULL)
+		q = stmpi_container_of(error.op_context, struct ofi_req, context);
+	if (q == NULL || q->kind != OFI_REQ_TX)
+		return;
+	q->next = r->tx_pool;
+	r->tx_pool = q;
+	r->tx_out--;
+}
+
+/*
+ * Packets must leave before the endpoint is closed. Injected ones have no completion, so each peer
+ * gets a last packet that has one. A peer that is gone costs no more than the time limit.
+ */
+static void say_goodbye(struct ofi_rail *r)
+{
+	static const struct stmpi_net_hdr none;
+	uint64_t end = stmpi_clock_ns() + CLOSE_NS;
+	struct stmpi_net_peer *p;
+
+	for (p = r->peers; p != NULL; p = p->next) {
+		while (p->is_used &&
+		       post_packet(r, p, OFI_WIRE_BYE, &none, NULL, 0) == -STMPI_EAGAIN &&
+		       stmpi_clock_ns() < end)
+			count_sent(r);
+	}
+	while (r->tx_out > 0 && stmpi_clock_ns() < end)
+		count_sent(r);
+}
+
 static void rail_close(struct stmpi_rail *rail)
 {
 	struct ofi_rail *r = of(rail);
 	struct stmpi_net_peer *p;
 	struct ofi_kept *k;
-	uint64_t end;
 
 	if (r == NULL)
 		return;
-	/* Packets must leave; nothing may be called back any more, so completions are only counted.
-	 */
-	for (end = stmpi_clock_ns() + CLOSE_NS; r->tx_out > 0 && stmpi_clock_ns() < end;) {
-		struct fi_cq_msg_entry e;
-
-		if (fi_cq_read(r->cq, &e, 1) == 1 &&
-		    stmpi_container_of(e.op_context, struct ofi_req, context)->kind == OFI_REQ_TX)
-			r->tx_out--;
-	}
+	if (r->ep != NULL && r->cq != NULL)
+		say_goodbye(r);
 	if (r->flags_mr != NULL)
 		regcache_put(&r->cache, r->flags_mr);
 	/* Memory regions before the endpoint where they are bound to it; libfabric wants children

@@ -60,6 +60,7 @@ struct ofi_address {
 enum ofi_wire_kind {
 	OFI_WIRE_PACKET = 1,
 	OFI_WIRE_FLAG, /* hdr: index, value */
+	OFI_WIRE_BYE,  /* the last one; when it has left, those before it have */
 };
 
 /* Before every payload. */
@@ -91,6 +92,7 @@ struct stmpi_net_peer {
 	uint64_t flags_addr, flags_key;
 	int error; /* negative STMPI_E code once it is gone */
 	int is_told;
+	int is_used; /* something was sent to it */
 	struct stmpi_net_peer *next;
 	UT_hash_handle hh;
 };
