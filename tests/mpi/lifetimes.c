@@ -61,6 +61,9 @@ static void one(const int order[3])
 		KIT(MPI_Request_free(&r[i]) == MPI_SUCCESS);
 	for (int i = 0; i < 3; i++)
 		free_one(&k, order[i]);
+	kit_sleep(20);
+	for (int i = 0; i < MESSAGES && kit_rank == 1; i++)
+		KIT(kit_check(buf[i], size_of(i), 1000)); /* the gate holds */
 	kit_gate_open(&gate);
 	while (!__atomic_load_n(&is_done, __ATOMIC_ACQUIRE))
 		kit_sleep(1);

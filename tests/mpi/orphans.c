@@ -72,7 +72,8 @@ static void timeout(struct kit *k)
 
 	if (kit_rank == 0) {
 		kit_gate(k, &gate);
-		KIT(MPIX_Isend_enqueue(buf[0], BYTES, MPI_BYTE, 1, 0, k->comm, &r) == MPI_SUCCESS);
+		KIT(MPIX_Isend_enqueue(buf[0], BYTES, MPI_BYTE, 1, 1000, k->comm, &r) ==
+		    MPI_SUCCESS);
 		KIT(MPI_Request_free(&r) == MPI_SUCCESS);
 		kit_gate_open(&gate);
 		kit_sync(k);
