@@ -61,6 +61,7 @@ enum stmpi_op_state {
 enum {
 	STMPI_OP_F_STATUS = 1u << 0, /* a status image is, or may be, wanted */
 	STMPI_OP_F_ORPHAN = 1u << 1, /* its owner gave it up: free it when it has ended */
+	STMPI_OP_F_SPENT = 1u << 2,  /* ended by force: its word is never used again */
 };
 
 /* Payload of a ready-to-send packet. */

@@ -229,7 +229,10 @@ static void drop_registration(struct stmpi_op *op, void *arg)
 	op->mr = NULL;
 }
 
-static void free_streams(void)
+/* Never freed: a worker may be about to tell of a doorbell that it wrote before all was quiet. */
+static struct stmpi_stream *ended_streams;
+
+static void end_streams(void)
 {
 	struct stmpi_stream *s = atomic_load(&E->streams), *next;
 
@@ -242,10 +245,9 @@ static void free_streams(void)
 		 * their operations. */
 		E->trigger_ops->destroy(s->trigger);
 		stmpi_op_pool_fini(&s->pool);
-		pthread_mutex_destroy(&s->mutex);
-		free(s);
+		s->next = ended_streams;
+		ended_streams = s;
 	}
-	atomic_store(&E->streams, NULL);
 }
 
 void stmpi_engine_fini(void)
@@ -266,14 +268,18 @@ void stmpi_engine_fini(void)
 	stmpi_op_for_each(drop_registration, NULL);
 	stmpi_net_shm_ops.close(E->shm);
 	stmpi_net_ofi_ops.close(E->ofi);
-	free_streams();
+	end_streams();
 	stmpi_proto_fini();
 	stmpi_proc_free_all();
 	stmpi_op_pool_fini(&E->pool);
 	stmpi_flags_fini(&E->flags);
 	free(E->ctx_used);
 	pthread_mutex_destroy(&E->mutex);
-	memset(E, 0, sizeof(*E));
+	/* All but the token, which comes first and is given back last: late callers find an engine
+	 * that is down. */
+	memset((char *)E + offsetof(struct stmpi_engine, shm), 0,
+	       sizeof(*E) - offsetof(struct stmpi_engine, shm));
+	stmpi_token_release();
 out:
 	pthread_mutex_unlock(&init_mutex);
 }

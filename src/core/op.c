@@ -76,18 +76,8 @@ static void unalloc(struct stmpi_op_pool *pool, struct stmpi_op *op)
 	atomic_fetch_sub(&op->comm->queued, 1);
 }
 
-/* Give the memory back. Under the token; the operation has ended and nobody looks at it any more.
- */
-void stmpi_op_release(struct stmpi_op *op)
+static inline void return_op(struct stmpi_op_pool *pool, struct stmpi_op *op)
 {
-	struct stmpi_op_pool *pool = op->pool;
-	struct stmpi_comm *comm = op->comm;
-
-	if (op->mr != NULL)
-		op->proc->rail->ops->dereg(op->proc->rail, op->mr);
-	op->mr = NULL;
-	op->comm = NULL;
-	atomic_store_explicit(&op->state, STMPI_STATE_FREE, memory_order_relaxed);
 	op->next = pool->batch;
 	/*
 	 * Only we make `returned` non-NULL, only the owner makes it NULL again: no
@@ -100,6 +90,22 @@ void stmpi_op_release(struct stmpi_op *op)
 	} else {
 		pool->batch = op;
 	}
+}
+
+/* Give the memory back. Under the token; the operation has ended and nobody looks at it any more.
+ */
+void stmpi_op_release(struct stmpi_op *op)
+{
+	struct stmpi_op_pool *pool = op->pool;
+	struct stmpi_comm *comm = op->comm;
+
+	if (op->mr != NULL)
+		op->proc->rail->ops->dereg(op->proc->rail, op->mr);
+	op->mr = NULL;
+	op->comm = NULL;
+	atomic_store_explicit(&op->state, STMPI_STATE_FREE, memory_order_relaxed);
+	if (stmpi_likely(!(op->flags & STMPI_OP_F_SPENT)))
+		return_op(pool, op);
 	atomic_store_explicit(&pool->given,
 			      atomic_load_explicit(&pool->given, memory_order_relaxed) + 1,
 			      memory_order_release); /* partner: stmpi_engine_drain */

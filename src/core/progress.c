@@ -133,7 +133,9 @@ static void doorbell(void *arg)
 	struct stmpi_stream *s = arg;
 
 	if (stmpi_likely(stmpi_token_try())) {
-		E->trigger_ops->set(s->trigger, stmpi_word_load(s->doorbell));
+		/* The engine ends under the token: then the stream's trigger and word are gone. */
+		if (stmpi_likely(atomic_load_explicit(&E->is_up, memory_order_relaxed)))
+			E->trigger_ops->set(s->trigger, stmpi_word_load(s->doorbell));
 		stmpi_token_release();
 		return;
 	}

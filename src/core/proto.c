@@ -183,6 +183,13 @@ static inline void owe(struct stmpi_proc *p)
 
 /* ---- sends ---- */
 
+/* The peer will end op by writing its word. One that was given up is found by the scan. */
+static void await_word(struct stmpi_op *op)
+{
+	if (stmpi_unlikely(op->flags & STMPI_OP_F_ORPHAN))
+		LL_PREPEND(E->orphans, op);
+}
+
 static void send_done(struct stmpi_work *work, int status)
 {
 	struct stmpi_op *op = stmpi_container_of(work, struct stmpi_op, net.work);
@@ -191,8 +198,10 @@ static void send_done(struct stmpi_work *work, int status)
 		stmpi_op_complete(op, -status);
 	else if (op->kind == STMPI_OP_SEND)
 		stmpi_op_complete(op, 0);
-	else
+	else {
 		atomic_store_explicit(&op->state, STMPI_STATE_ACK, memory_order_relaxed);
+		await_word(op);
+	}
 }
 
 static void set_state(struct stmpi_op *op, enum stmpi_op_state state)
@@ -227,6 +236,8 @@ static int send_eager(struct stmpi_op *op, struct stmpi_proc *p)
 		stmpi_op_complete(op, 0);
 	else if (ret == 1)
 		set_state(op, STMPI_STATE_SENDING);
+	else
+		await_word(op);
 	return ret;
 }
 
@@ -235,7 +246,7 @@ static void rts_done(struct stmpi_work *work, int status)
 	struct stmpi_op *op = stmpi_container_of(work, struct stmpi_op, net.work);
 
 	if (status != 0)
-		stmpi_op_complete(op, -status);
+		(void)stmpi_proto_abandon(op, -status);
 }
 
 static int send_rts(struct stmpi_op *op, struct stmpi_proc *p)
@@ -264,6 +275,7 @@ static int send_rts(struct stmpi_op *op, struct stmpi_proc *p)
 		return ret;
 	p->owed = 0;
 	E->stats.rendezvous++;
+	await_word(op);
 	return ret;
 }
 
@@ -637,6 +649,9 @@ int stmpi_proto_abandon(struct stmpi_op *op, int error)
 			return 0;
 		if (op->flags & STMPI_OP_F_ORPHAN) /* completion frees it */
 			LL_DELETE(E->orphans, op);
+		/* A peer that is only slow may still write the word: then it must not be another
+		 * one's. */
+		op->flags |= STMPI_OP_F_SPENT;
 		break;
 	default:
 		return 0;

@@ -13,7 +13,7 @@ static const struct stream_under_test *sut;
 /* A handle is at most this long. */
 typedef unsigned char handle_t[16];
 
-static _Atomic uint64_t rings, polls;
+static _Atomic uint64_t rings, polls, idles;
 static uint64_t *seen_word;
 static _Atomic uint64_t seen_value; /* of *seen_word at the newest ring */
 
@@ -33,6 +33,7 @@ static int on_poll(void)
 
 static void on_idle(void)
 {
+	atomic_fetch_add(&idles, 1);
 }
 
 static const struct stmpi_stream_hook hook = {on_doorbell, on_poll, on_idle};
@@ -183,6 +184,10 @@ START_TEST(waiting_drives_progress_idling_does_not)
 	for (int ms = 0; ms < 5000 && atomic_load(&polls) == before; ms++)
 		sleep_ms(1);
 	ck_assert_uint_gt(atomic_load(&polls), before);
+	/* A long wait makes the slow checks too. */
+	for (int ms = 0; ms < 5000 && atomic_load(&idles) == 0; ms++)
+		sleep_ms(1);
+	ck_assert_uint_gt(atomic_load(&idles), 0);
 	stmpi_word_store(&gate, 1);
 	close_stream(h, port);
 }

@@ -3,6 +3,7 @@
  * handles.c: which stream and event handles are alive, so that a destroyed or made-up handle is an
  * error and never a crash: the pointer is looked up before it is followed.
  */
+#define HASH_NONFATAL_OOM 1 /* else uthash ends the process */
 #include <stdlib.h>
 #include <uthash.h>
 
@@ -30,6 +31,7 @@ static struct handle *find(const void *key, enum host_handle_kind kind)
 int host_handle_add(const void *key, enum host_handle_kind kind)
 {
 	struct handle *h = malloc(sizeof(*h));
+	int is_added;
 
 	if (h == NULL)
 		return stmpi_error_set(STMPI_ENOMEM, "no memory for a handle");
@@ -37,8 +39,12 @@ int host_handle_add(const void *key, enum host_handle_kind kind)
 	h->kind = kind;
 	pthread_rwlock_wrlock(&lock);
 	HASH_ADD_PTR(handles, key, h);
+	is_added = h->hh.tbl != NULL; /* uthash's sign that it had no memory */
 	pthread_rwlock_unlock(&lock);
-	return 0;
+	if (is_added)
+		return 0;
+	free(h);
+	return stmpi_error_set(STMPI_ENOMEM, "no memory for a handle");
 }
 
 int host_handle_remove(const void *key, enum host_handle_kind kind)
