@@ -84,8 +84,8 @@ struct stmpi_net_upcalls {
 	 */
 	void (*packet)(void *arg, void *peer_user, const struct stmpi_net_hdr *hdr,
 		       const void *payload, size_t bytes);
-	/* The peer died or its connection broke; called once. Its posted works have ended before,
-	 * with an error. */
+	/* The peer died or its connection broke (error is -STMPI_E), or it closed in order (0);
+	 * called once. Its posted works have ended before, with an error. */
 	void (*peer_failed)(void *arg, void *peer_user, int error);
 };
 
