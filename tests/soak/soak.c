@@ -88,7 +88,8 @@ int main(int argc, char **argv)
 			files = kit_files();
 		}
 	}
-	KIT(kit_rss_kib() - rss < 8 * 1024);
+	/* libfabric grows its own pools up to some 8 MiB, and then no more. */
+	KIT(kit_rss_kib() - rss < 12 * 1024);
 	KIT(kit_files() <= files);
 	if (kit_rank == 0)
 		printf("%ld messages, 0 wrong, 0 lost; resident memory %+ld KiB since the first "
