@@ -94,7 +94,10 @@ int stmpi_host_event_record(stmpi_host_event_t event, stmpi_host_stream_t stream
 /** Return 0 when the newest record has been reached or none was made, 1 when not, -STMPI_EINVAL. */
 int stmpi_host_event_query(stmpi_host_event_t event);
 
-/** Block until stmpi_host_event_query would return 0. Errors: -STMPI_EINVAL. */
+/**
+ * Block until stmpi_host_event_query would return 0. Not from a launched function whose own stream
+ * still has the record queued: it would wait for itself. Errors: -STMPI_EINVAL.
+ */
 int stmpi_host_event_synchronize(stmpi_host_event_t event);
 
 /**
