@@ -36,10 +36,15 @@ need()
 	command -v apt-get > /dev/null || die "this is no Debian; install the likes of:$missing"
 	say "installing:$missing"
 	export DEBIAN_FRONTEND=noninteractive
-	as_root apt-get update -q > /dev/null || die "apt-get update failed; is there a network?"
+	local log
+	log=$(mktemp)
 	# shellcheck disable=SC2086
-	as_root apt-get install -y -q --no-install-recommends $missing > /dev/null ||
-		die "apt-get could not install:$missing"
+	if ! { as_root apt-get update -q && as_root apt-get install -y -q --no-install-recommends $missing; } > "$log" 2>&1; then
+		tail -n 20 "$log" >&2
+		rm -f "$log"
+		die "apt-get could not install (is there a network?):$missing"
+	fi
+	rm -f "$log"
 }
 
 
