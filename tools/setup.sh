@@ -96,6 +96,16 @@ configure_in()
 	}
 }
 
+# Tests need what an earlier configure, such as quickstart's, may not have found: then configure again.
+forget_without_tests()
+{
+	local dir
+	for dir in build build-mpich5 build-asan build-tsan; do
+		[ -f "$dir/config.status" ] || continue
+		grep -q 'S\["HAVE_CHECK_TRUE"\]=""' "$dir/config.status" || rm -f "$dir/config.status"
+	done
+}
+
 # make_in FOLDER [TARGET]...
 make_in()
 {

@@ -631,8 +631,10 @@ START_TEST(test_killed_peer_is_told)
 		side = 0;
 		wire = ends[0];
 		begin(&variants[0]);
-		/* Met after its first packet, so its channel is known; what it sent before it died
+		/* Its channel is known once its first packet has come; what it sent before it died
 		 * still comes. */
+		while (came[1] == 0)
+			rail->ops->poll(rail);
 		meet();
 		for (uint64_t limit = stmpi_clock_ns() + 10000000000u;
 		     !peer_gone && stmpi_clock_ns() < limit;) {
