@@ -70,8 +70,7 @@ int stmpi_engine_poll(void);
 
 /*
  * Drive progress until ready(arg) is non-zero: spin, yield, then sleep. ready is called by this
- * thread between polls. 0, or -STMPI_ETIMEDOUT when the watchdog's time passed while `op` (may be
- * NULL) was pending.
+ * thread between polls. 0, or -STMPI_ETIMEDOUT when the watchdog's time has passed.
  */
 int stmpi_engine_wait(int (*ready)(void *arg), void *arg);
 

@@ -192,7 +192,8 @@ int stmpi_engine_drain(void)
 			since = moved;
 		if (limit != 0 && stmpi_clock_ns() - since > limit) {
 			stmpi_log(STMPI_LOG_ERROR,
-				  "watchdog: a stream did not reach its operations for %lld s",
+				  "watchdog: nothing has moved for %lld s at the end, but "
+				  "operations are pending; they are given up",
 				  (long long)stmpi_param_int(STMPI_PARAM_WATCHDOG));
 			stmpi_token_lock();
 			stmpi_engine_dump(stderr);

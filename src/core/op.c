@@ -305,7 +305,9 @@ static void fill(struct stmpi_op *op, const struct stmpi_op_args *args, struct s
 	op->kind = (uint8_t)args->kind;
 	op->flags = STMPI_OP_F_STATUS;
 	atomic_store_explicit(&op->untold, 0, memory_order_relaxed);
-	op->result = (struct stmpi_result){STMPI_PROC_NULL, STMPI_ANY_TAG, 0, 0};
+	/* Until it is matched: what was asked for. */
+	op->result = (struct stmpi_result){
+		args->peer, args->peer == STMPI_PROC_NULL ? STMPI_ANY_TAG : args->tag, 0, 0};
 	op->user = 0;
 	op->next = NULL;
 	/* A send that the peer ends has no completion here: its status is the good one from the
@@ -489,5 +491,7 @@ static int is_done(void *arg)
 
 void stmpi_op_wait(struct stmpi_op *op)
 {
-	(void)stmpi_engine_wait(is_done, op);
+	/* The watchdog ends the operation itself; what it cannot end, the network will. */
+	while (stmpi_engine_wait(is_done, op) != 0)
+		;
 }

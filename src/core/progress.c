@@ -206,12 +206,22 @@ const struct stmpi_stream_hook stmpi_progress_hook = {
 int stmpi_engine_wait(int (*ready)(void *arg), void *arg)
 {
 	struct stmpi_backoff b = {0, 0, 0};
+	uint32_t begin = atomic_load_explicit(&E->tick, memory_order_relaxed); /* a rough clock */
 
 	while (!ready(arg)) {
-		if (stmpi_engine_poll() > 0)
+		if (stmpi_engine_poll() > 0) {
 			stmpi_backoff_reset(&b);
-		else if (stmpi_backoff_pause(&b))
+		} else if (stmpi_backoff_pause(&b)) {
 			look_around();
+			/* Behind the watchdog's look at operations, which ends what waits for one.
+			 */
+			if (E->watchdog_ticks != 0 &&
+			    atomic_load_explicit(&E->tick, memory_order_relaxed) - begin >
+				    E->watchdog_ticks + 2 * WATCH_TICKS)
+				return stmpi_error_set(
+					STMPI_ETIMEDOUT, "ended by the watchdog after %lld s",
+					(long long)stmpi_param_int(STMPI_PARAM_WATCHDOG));
+		}
 	}
 	return 0;
 }

@@ -26,6 +26,7 @@ enum packet_kind {
 	PACKET_RTS,	  /* struct stmpi_rts; cookie: the sender's word */
 	PACKET_NACK,	  /* rendezvous failed; cookie: the sender's word */
 	PACKET_CREDIT,	  /* nothing but credits */
+	PACKET_CANCEL,	  /* an announced send was ended by force; cookie: its word */
 };
 
 /* A message without a receive; eager data follows the struct. */
@@ -519,6 +520,27 @@ static void nack_one(struct stmpi_op *op, void *arg)
 		(void)stmpi_proto_abandon(op, STMPI_ENET);
 }
 
+/* The sender's buffer is its program's again: an announcement that was not matched yet never was.
+ */
+static void cancel_message(struct stmpi_proc *p, uint64_t cookie)
+{
+	struct stmpi_match_msg *at;
+	struct message *m;
+
+	for (unsigned int b = 0; b < STMPI_MATCH_BUCKETS; b++) {
+		DL_FOREACH2(E->match.messages[0][b], at, link[0].next)
+		{
+			m = stmpi_container_of(at, struct message, match);
+			if (m->kind != PACKET_RTS || m->proc != p || m->cookie != cookie)
+				continue;
+			stmpi_match_drop(&E->match, at);
+			E->stats.unexpected_now--;
+			message_free(m);
+			return;
+		}
+	}
+}
+
 void stmpi_proto_packet(void *arg, void *user, const struct stmpi_net_hdr *hdr, const void *payload,
 			size_t bytes)
 {
@@ -534,6 +556,8 @@ void stmpi_proto_packet(void *arg, void *user, const struct stmpi_net_hdr *hdr, 
 		cookie = hdr->w[2];
 		if (kind == PACKET_NACK)
 			stmpi_op_for_each(nack_one, &cookie);
+		else if (kind == PACKET_CANCEL)
+			cancel_message(p, cookie);
 		return;
 	}
 	source = (int32_t)(uint32_t)hdr->w[1];
@@ -652,6 +676,8 @@ int stmpi_proto_abandon(struct stmpi_op *op, int error)
 		/* A peer that is only slow may still write the word: then it must not be another
 		 * one's. */
 		op->flags |= STMPI_OP_F_SPENT;
+		if (op->proc->error == 0 && error != STMPI_ENET)
+			send_empty(op->proc, PACKET_CANCEL, cookie_of(op));
 		break;
 	default:
 		return 0;

@@ -127,6 +127,7 @@ struct ofi_rail {
 	struct ofi_req *tx_pool, *read_pool;
 	struct ofi_req *unposted; /* receives that could not be posted again yet */
 	uint32_t tx_out, reads_out;
+	uint32_t tx_max;		/* packets in flight at most */
 	struct stmpi_net_work *partial; /* READs with chunks still to start; utlist LL */
 	struct stmpi_net_peer *peers, *by_uid;
 	struct ofi_kept *kept; /* utlist LL, in order */
