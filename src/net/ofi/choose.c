@@ -197,11 +197,13 @@ int stmpi_net_ofi_choose(char *text, size_t bytes)
 	return 0;
 }
 
+#define LISTED_CAPS (FI_MSG | FI_RMA | FI_ATOMIC | FI_HMEM | FI_TRIGGER)
+
 /* libfabric offers a device once per address and protocol; people want it once. */
 static int is_listed(const struct fi_info *list, const struct fi_info *info)
 {
 	for (; list != info; list = list->next) {
-		if (list->caps == info->caps &&
+		if (((list->caps ^ info->caps) & LISTED_CAPS) == 0 &&
 		    strcmp(list->fabric_attr->prov_name, info->fabric_attr->prov_name) == 0 &&
 		    strcmp(list->domain_attr->name, info->domain_attr->name) == 0)
 			return 1;
