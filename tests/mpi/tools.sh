@@ -31,7 +31,7 @@ for tool in stmpicc stmpicxx stmpirun; do
 done
 expect 2 'no arguments' tools/stmpicc
 expect 0 'lstmpi' tools/stmpicc -show x.c
-expect 0 '^[^-]* -I[^ ]* -c x.c$' tools/stmpicc -show -c x.c
+expect 0 '^[^ ]+ -I[^ ]+ -c x.c$' tools/stmpicc -show -c x.c
 expect 0 '^Usage: ' tools/stmpi_info --help
 expect 0 "stmpi $version" tools/stmpi_info --build
 expect 0 'host +on' tools/stmpi_info --backends
