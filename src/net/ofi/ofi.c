@@ -477,7 +477,6 @@ static void set_limits(struct ofi_rail *r)
 		/* It stalls for ever, now and then, when both sides have many packets in flight:
 		 * seen with 128. */
 		r->tx_max = 8;
-		r->inject_max = 0;
 	}
 	r->writes_flags = !is_stream && inject >= sizeof(uint64_t);
 	/* See regcache.h: who uses registrations for addresses only. */
