@@ -10,9 +10,19 @@ AC_DEFUN([STMPI_HWLOC], [
   AS_CASE([$with_hwloc],
     [no], [stmpi_hwloc_why="off: --without-hwloc"],
     [
-      AS_CASE([$with_hwloc], [yes|auto], [HWLOC_LIBS="-lhwloc"],
-        [HWLOC_CPPFLAGS="-I$with_hwloc/include"
-         HWLOC_LIBS="-L$with_hwloc/lib -Wl,-rpath,$with_hwloc/lib -lhwloc"])
+      HWLOC_LIBS="-lhwloc"
+      AS_CASE([$with_hwloc], [yes|auto], [], [
+        dnl The compiler and the linker would go on to the system's.
+        stmpi_hwloc_dir=
+        for stmpi_dir in "$with_hwloc"/lib "$with_hwloc"/lib64 "$with_hwloc"/lib/*-linux-*; do
+          AS_IF([test -z "$stmpi_hwloc_dir" && test -f "$stmpi_dir/libhwloc.so"], [stmpi_hwloc_dir=`cd "$stmpi_dir" && pwd`])
+        done
+        AS_IF([test -f "$with_hwloc/include/hwloc.h" && test -n "$stmpi_hwloc_dir"], [],
+          [AC_MSG_ERROR([--with-hwloc=$with_hwloc: include/hwloc.h or libhwloc.so was not found there])])
+        HWLOC_CPPFLAGS="-I`cd "$with_hwloc" && pwd`/include"
+        HWLOC_LIBS="-L$stmpi_hwloc_dir -lhwloc"
+        AS_CASE([$stmpi_hwloc_dir], [/usr/lib*|/lib*], [], [HWLOC_LIBS="-L$stmpi_hwloc_dir -Wl,-rpath,$stmpi_hwloc_dir -lhwloc"])
+      ])
       stmpi_save_CPPFLAGS=$CPPFLAGS
       stmpi_save_LIBS=$LIBS
       CPPFLAGS="$CPPFLAGS $HWLOC_CPPFLAGS"

@@ -11,7 +11,9 @@ AC_DEFUN([STMPI_MPI], [
       AC_PATH_PROGS([MPICC], [mpicc.mpich mpicc])
     ], [
       AS_IF([test -d "$with_mpi"], [stmpi_mpicc=$with_mpi/bin/mpicc], [stmpi_mpicc=$with_mpi])
-      AS_IF([test -x "$stmpi_mpicc"], [MPICC=$stmpi_mpicc],
+      AS_IF([test -x "$stmpi_mpicc"],
+        dnl In full: the tools that are installed name it.
+        [MPICC=`cd "$(dirname "$stmpi_mpicc")" && pwd`/`basename "$stmpi_mpicc"`],
         [AC_MSG_ERROR([--with-mpi=$with_mpi: $stmpi_mpicc is not a program])])
       AC_SUBST([MPICC])
     ])
