@@ -56,6 +56,19 @@ static struct stmpi_comm *alloc(uint32_t ctx, int rank, int ranks, struct stmpi_
 	return comm;
 }
 
+/* The stream's trigger may arm works in the rail of its peers that can. Under the token. */
+static int defer(struct stmpi_comm *c)
+{
+	struct stmpi_stream *s = c->stream;
+	int ret = 0;
+
+	if (s == NULL || s->ops == NULL || !(s->ops->caps & STMPI_STREAM_CAP_DRIVES_PROGRESS))
+		return 0;
+	for (int r = 0; r < c->ranks && ret == 0; r++)
+		ret = stmpi_trigger_defer(s->trigger, c->procs[r]->rail, 1, 1);
+	return ret;
+}
+
 int stmpi_comm_create(uint32_t ctx, int rank, int ranks, const void *addresses,
 		      struct stmpi_stream *stream, struct stmpi_comm **comm)
 {
@@ -69,6 +82,8 @@ int stmpi_comm_create(uint32_t ctx, int rank, int ranks, const void *addresses,
 	for (int r = 0; r < ranks && ret == 0; r++)
 		ret = stmpi_proc_get((const char *)addresses + (size_t)r * STMPI_ADDRESS_BYTES,
 				     &c->procs[r]);
+	if (ret == 0)
+		ret = defer(c);
 	stmpi_token_release();
 	if (ret != 0) {
 		free(c);
@@ -84,11 +99,19 @@ int stmpi_comm_dup(const struct stmpi_comm *comm, uint32_t ctx, struct stmpi_str
 		   struct stmpi_comm **copy)
 {
 	struct stmpi_comm *c = alloc(ctx, comm->rank, comm->ranks, stream);
+	int ret;
 
 	if (c == NULL)
 		return stmpi_error_set(STMPI_ENOMEM, "no memory for a communicator of %d ranks",
 				       comm->ranks);
 	memcpy(c->procs, comm->procs, (size_t)comm->ranks * sizeof(c->procs[0]));
+	stmpi_token_lock();
+	ret = defer(c);
+	stmpi_token_release();
+	if (ret != 0) {
+		free(c);
+		return ret;
+	}
 	if (stream != NULL)
 		stmpi_stream_get(stream);
 	*copy = c;

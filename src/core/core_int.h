@@ -38,6 +38,7 @@ struct stmpi_proc {
 			   */
 	uint32_t owed;	  /* its eager packets that were received here since it was last told */
 	struct stmpi_op *sendq, *sendq_tail; /* started sends that found no room, in order */
+	_Atomic uint32_t is_stuck; /* 1 while sendq is not empty: streams must not fire over it */
 	struct stmpi_ctrl *ctrlq;	     /* the same for control packets (utlist LL) */
 	struct stmpi_proc *busy_next;	     /* in engine.busy while a queue is not empty */
 	int is_busy;
@@ -100,6 +101,8 @@ struct stmpi_op {
 		state; /* written by the owner until queued, then under the token; dumps read it */
 	uint8_t flags; /* STMPI_OP_F_*: set by the owner before it is queued, ORPHAN under the token
 			*/
+	uint8_t armed_as;   /* proto.c: which packet was prepared for it; the token */
+	uint8_t is_armable; /* its `net` is queued on the trigger in place of `start` */
 	_Atomic uint8_t untold; /* waited for without a status: an error must stick to the stream */
 	uint32_t started_tick;	/* engine tick at the start */
 	struct stmpi_result result;		 /* complete before the word is released */
@@ -155,6 +158,7 @@ struct stmpi_stream {
 	struct stmpi_stream_port *port;
 	uint64_t *doorbell;	 /* written by the stream, read under the token */
 	_Atomic uint64_t ticket; /* thresholds given out; written under the mutex */
+	uint64_t shots;		 /* given out to sends that can be armed; the mutex */
 	struct stmpi_trigger *trigger;
 	struct stmpi_op_pool pool; /* owner's lock: mutex */
 	_Atomic int error;	   /* sticky: first failure nobody was told of */
@@ -187,7 +191,6 @@ struct stmpi_engine {
 	struct stmpi_proc *busy;	     /* peers with queues */
 	struct stmpi_op *reads, *reads_tail; /* receives whose READ found no room */
 	struct stmpi_op *orphans;	     /* given-up sends that end by a peer's write */
-	const struct stmpi_trigger_ops *trigger_ops;
 	struct stmpi_proc *procs;  /* uthash by uid */
 	struct stmpi_flags flags;  /* also under flags_mutex, for pools of streams */
 	struct stmpi_op_pool pool; /* ordinary operations; owner's lock: the token */
@@ -203,6 +206,7 @@ struct stmpi_engine {
 	uint64_t uid;
 	uint64_t node;
 	uint32_t credits;	 /* per peer */
+	_Atomic uint32_t node_procs; /* most ranks of one communicator on this node so far */
 	uint32_t watchdog_ticks; /* 0: none */
 	int forces_ofi;
 	int forces_shm;
@@ -263,6 +267,8 @@ int stmpi_proto_push(void);
 /* End an operation that waits for its peer; 1 when it did. */
 int stmpi_proto_abandon(struct stmpi_op *op, int error);
 void stmpi_proto_fini(void);
+/* A send on a stream that its rail may arm: see stmpi_net_armed. */
+void stmpi_proto_make_armable(struct stmpi_op *op, uint64_t shot);
 
 /* dump.c: the list of pending operations, one line each; under the token */
 void stmpi_engine_dump(FILE *out);

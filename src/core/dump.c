@@ -68,6 +68,20 @@ void stmpi_engine_dump(FILE *out)
 	fflush(out);
 }
 
+static void dump_deferred(FILE *out)
+{
+	const struct stmpi_trigger_stats *t = &stmpi_trigger_stats;
+	struct stmpi_defer_stats d;
+
+	E->ofi->defer->stats(E->ofi, &d);
+	fprintf(out,
+		"stmpi[%d] deferred work: credits %u, armed at most %u, now %u, lost %u; sends armed "
+		"%llu; spilled %llu, of these refilled %llu; started by software %llu; doorbell %s\n",
+		(int)getpid(), d.credits, d.highest, d.armed, d.lost, (unsigned long long)d.total,
+		(unsigned long long)t->spilled, (unsigned long long)t->refilled,
+		(unsigned long long)t->late, d.doorbell);
+}
+
 void stmpi_dump_stats(FILE *out)
 {
 	const struct stmpi_stats *s = &E->stats;
@@ -85,6 +99,8 @@ void stmpi_dump_stats(FILE *out)
 		(unsigned long long)s->credit_packets, (unsigned long long)s->failed,
 		(unsigned long long)E->polls, E->shm ? " " : "", E->shm ? E->shm->description : "",
 		E->ofi ? " " : "", E->ofi ? E->ofi->description : "");
+	if (E->ofi != NULL && E->ofi->defer != NULL)
+		dump_deferred(out);
 	fflush(out);
 }
 

@@ -81,7 +81,6 @@ static int set_up(const struct stmpi_engine_attr *attr)
 			STMPI_ECONFIG,
 			"STMPI_NET_BACKEND=shm and STMPI_OFI_PROVIDER=%s exclude each other",
 			stmpi_param_string(STMPI_PARAM_OFI_PROVIDER));
-	E->trigger_ops = &stmpi_trigger_software_ops;
 	E->upcalls = (struct stmpi_net_upcalls){NULL, stmpi_proto_packet, stmpi_proc_failed};
 	atomic_store(&E->next_ctx, 1);
 	E->attr.format_status(&good, E->image_send);
@@ -89,7 +88,7 @@ static int set_up(const struct stmpi_engine_attr *attr)
 	ret = stmpi_flags_init(&E->flags);
 	if (ret != 0)
 		return ret;
-	net = (struct stmpi_net_attr){&E->upcalls, &E->flags, E->uid};
+	net = (struct stmpi_net_attr){1, &E->upcalls, &E->flags, E->uid};
 	if (!E->forces_ofi) {
 		ret = stmpi_net_shm_ops.open(&net, &E->shm);
 		if (ret != 0)
@@ -244,7 +243,7 @@ static void end_streams(void)
 		s->ops = NULL;
 		/* Retirements that no later doorbell write started run here, cancelled, and free
 		 * their operations. */
-		E->trigger_ops->destroy(s->trigger);
+		stmpi_trigger_destroy(s->trigger);
 		stmpi_op_pool_fini(&s->pool);
 		s->next = ended_streams;
 		ended_streams = s;
@@ -267,9 +266,9 @@ void stmpi_engine_fini(void)
 	if (leave)
 		goto out; /* the token stays taken: late doorbells find it held and do nothing */
 	stmpi_op_for_each(drop_registration, NULL);
+	end_streams(); /* first: what is armed in a rail is drained */
 	stmpi_net_shm_ops.close(E->shm);
 	stmpi_net_ofi_ops.close(E->ofi);
-	end_streams();
 	stmpi_proto_fini();
 	stmpi_proc_free_all();
 	stmpi_op_pool_fini(&E->pool);

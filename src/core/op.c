@@ -303,6 +303,7 @@ static void fill(struct stmpi_op *op, const struct stmpi_op_args *args, struct s
 	op->peer = args->peer;
 	op->tag = args->tag;
 	op->kind = (uint8_t)args->kind;
+	op->is_armable = 0;
 	op->flags = STMPI_OP_F_STATUS;
 	atomic_store_explicit(&op->untold, 0, memory_order_relaxed);
 	/* Until it is matched: what was asked for. */
@@ -346,17 +347,61 @@ static uint64_t take_ticket(struct stmpi_stream *s)
 	return ticket;
 }
 
+/* A send whose rail may arm it, on a stream that then fires it. */
+static int can_be_armed(const struct stmpi_stream *s, const struct stmpi_op *op)
+{
+	return op->kind != STMPI_OP_RECV && op->proc != NULL && op->proc->rail->defer != NULL &&
+	       (s->ops->caps & STMPI_STREAM_CAP_DRIVES_PROGRESS);
+}
+
+/* The entry that begins the newest operation when the stream comes by. */
+static struct stmpi_memop begin_of(struct stmpi_stream *s, struct stmpi_op *op)
+{
+	if (op->is_armable)
+		return (struct stmpi_memop){STMPI_MEMOP_FIRE, &op->net, stmpi_stream_ticket(s),
+					    NULL};
+	return (struct stmpi_memop){STMPI_MEMOP_DOORBELL, s->doorbell, stmpi_stream_ticket(s),
+				    NULL};
+}
+
+/* The stream has taken it: arm it, by us or by whoever has the token. */
+static void let_arm(struct stmpi_stream *s, struct stmpi_op *op)
+{
+	if (!op->is_armable)
+		return;
+	/* Release: partner stmpi_trigger_arm. The operation is ours until the mutex is given back,
+	 * whatever the stream has done since. */
+	atomic_store_explicit(&op->net.armed.may_arm, 1, memory_order_release);
+	if (stmpi_token_try()) {
+		(void)stmpi_trigger_arm(s->trigger);
+		stmpi_token_release();
+	}
+}
+
+/* The stream has not taken it: when its turn comes it only gives its memory back. */
+static void drop(struct stmpi_op *op)
+{
+	op->start.fn = discard;
+}
+
 /* Fill an operation and give it the next place on the stream's trigger. */
 static int queue_op(struct stmpi_stream *s, const struct stmpi_op_args *args, struct stmpi_op **out)
 {
 	struct stmpi_op *op = stmpi_op_alloc(&s->pool);
+	struct stmpi_work *begin;
 	int ret;
 
 	if (op == NULL)
 		return -STMPI_ENOMEM;
+	begin = &op->start;
 	fill(op, args, s);
-	ret = E->trigger_ops->queue(s->trigger, stmpi_stream_ticket(s) + 1, &op->start);
+	if (can_be_armed(s, op)) {
+		stmpi_proto_make_armable(op, ++s->shots);
+		begin = &op->net.work;
+	}
+	ret = stmpi_trigger_queue(s->trigger, stmpi_stream_ticket(s) + 1, begin);
 	if (ret != 0) {
+		s->shots -= begin == &op->net.work;
 		unalloc(&s->pool, op);
 		return ret;
 	}
@@ -374,11 +419,12 @@ int stmpi_op_enqueue(const struct stmpi_op_args *args, struct stmpi_op **op)
 	pthread_mutex_lock(&s->mutex);
 	ret = queue_op(s, args, op);
 	if (ret == 0) {
-		ring = (struct stmpi_memop){STMPI_MEMOP_DOORBELL, s->doorbell,
-					    stmpi_stream_ticket(s), NULL};
+		ring = begin_of(s, *op);
 		ret = s->ops->batch(s->port, &ring, 1);
-		if (ret != 0)
-			(*op)->start.fn = discard; /* not rung yet, so nobody reads it */
+		if (ret == 0)
+			let_arm(s, *op);
+		else
+			drop(*op); /* not rung yet, so nobody reads it */
 	}
 	pthread_mutex_unlock(&s->mutex);
 	return ret;
@@ -389,33 +435,34 @@ int stmpi_op_enqueue_blocking(const struct stmpi_op_args *args, void *status)
 	struct stmpi_stream *s = args->comm->stream;
 	struct stmpi_memop m[4];
 	struct stmpi_op *op;
-	uint64_t begin, end;
+	uint64_t end;
 	int n = 0, ret;
 
 	pthread_mutex_lock(&s->mutex);
 	ret = queue_op(s, args, &op);
 	if (ret != 0)
 		goto out;
-	begin = stmpi_stream_ticket(s);
-	end = begin + 1;
+	end = stmpi_stream_ticket(s) + 1;
 	if (status == NULL) {
 		op->flags = 0; /* not rung yet: still ours */
 		atomic_store_explicit(&op->untold, 1, memory_order_relaxed);
 	}
-	m[n++] = (struct stmpi_memop){STMPI_MEMOP_DOORBELL, s->doorbell, begin, NULL};
+	m[n++] = begin_of(s, op);
 	m[n++] = (struct stmpi_memop){STMPI_MEMOP_WAIT, op->word, op->gen, NULL};
 	if (status != NULL)
 		m[n++] = (struct stmpi_memop){STMPI_MEMOP_COPY, status, E->attr.status_bytes,
 					      op->image};
 	m[n++] = (struct stmpi_memop){STMPI_MEMOP_WRITE, s->doorbell, end, NULL};
-	ret = E->trigger_ops->queue(s->trigger, end, &op->retire);
+	ret = stmpi_trigger_queue(s->trigger, end, &op->retire);
 	if (ret != 0) {
-		op->start.fn = discard;
+		drop(op);
 		goto out;
 	}
 	take_ticket(s);
 	ret = s->ops->batch(s->port, m, n);
-	if (ret != 0)
+	if (ret == 0)
+		let_arm(s, op);
+	else
 		op->start.fn = skip; /* retire, which stays queued, gives it back */
 out:
 	pthread_mutex_unlock(&s->mutex);
@@ -440,7 +487,7 @@ static int queue_waits(struct stmpi_stream *s, struct stmpi_op *const *ops, int 
 	for (int i = 0; i < n; i++) {
 		/* Without memory here the operation stays until the engine ends; its wait is whole.
 		 */
-		(void)E->trigger_ops->queue(s->trigger, ticket, &ops[i]->retire);
+		(void)stmpi_trigger_queue(s->trigger, ticket, &ops[i]->retire);
 	}
 	return 0;
 }

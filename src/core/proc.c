@@ -36,9 +36,21 @@ struct address {
 
 _Static_assert(sizeof(struct address) <= STMPI_ADDRESS_BYTES, "address does not fit");
 
+/* Processes of the job here: as the launcher says, or as many as a communicator has shown. */
+static uint32_t node_procs(void)
+{
+	const char *told = stmpi_params_foreign("MPI_LOCALNRANKS");
+	uint32_t n = atomic_load(&E->node_procs);
+	long launched = told != NULL ? strtol(told, NULL, 10) : 0;
+
+	if (launched > 0 && (unsigned long)launched > n)
+		n = (uint32_t)launched;
+	return n > 0 ? n : 1;
+}
+
 static int open_net(void)
 {
-	struct stmpi_net_attr attr = {&E->upcalls, &E->flags, E->uid};
+	struct stmpi_net_attr attr = {node_procs(), &E->upcalls, &E->flags, E->uid};
 	struct stmpi_rail *rail;
 	int ret = 0;
 
@@ -116,10 +128,23 @@ static int disagree(int rank, const char *mine, const char *theirs)
 			       x ? x : "nothing", rank, y ? y : "nothing");
 }
 
+/* The first rank that shares its node with an earlier one, or -1. */
+static int find_neighbours(const void *addresses, int ranks, int *other)
+{
+	for (int r = 1; r < ranks; r++) {
+		for (*other = 0; *other < r; (*other)++) {
+			if (nth(addresses, *other)->node == nth(addresses, r)->node)
+				return r;
+		}
+	}
+	return -1;
+}
+
 int stmpi_engine_check(const void *addresses, int ranks, int *need_net)
 {
 	const struct address *first = nth(addresses, 0);
 	int is_apart = 0, lacks_net = 0;
+	uint32_t here = 0;
 
 	for (int r = 0; r < ranks; r++) {
 		const struct address *a = nth(addresses, r);
@@ -132,6 +157,7 @@ int stmpi_engine_check(const void *addresses, int ranks, int *need_net)
 			return stmpi_error_set(a->error, "rank %d: %s", r, a->text);
 		if (strcmp(a->settings, first->settings) != 0)
 			return disagree(r, first->settings, a->settings);
+		here += a->node == E->node;
 		is_apart |= a->node != first->node;
 		lacks_net |= !a->has_net;
 	}
@@ -139,6 +165,19 @@ int stmpi_engine_check(const void *addresses, int ranks, int *need_net)
 		return stmpi_error_set(
 			STMPI_ECONFIG,
 			"STMPI_NET_BACKEND=shm: the ranks are on more than one node");
+	if (here > atomic_load(&E->node_procs))
+		atomic_store(&E->node_procs, here);
+	if (stmpi_param_choice(STMPI_PARAM_TRIGGER) == STMPI_TRIGGER_DEFERRED && !E->forces_ofi) {
+		int other, rank = find_neighbours(addresses, ranks, &other);
+
+		if (rank >= 0)
+			return stmpi_error_set(
+				STMPI_ECONFIG,
+				"STMPI_TRIGGER=deferred: ranks %d and %d are on one node and use "
+				"stmpi-shm, which has no deferred work; STMPI_NET_BACKEND=ofi or "
+				"a provider makes them use the network",
+				other, rank);
+	}
 	*need_net = (is_apart || E->forces_ofi) && lacks_net;
 	return 0;
 }

@@ -103,7 +103,7 @@ int stmpi_progress_poll_locked(void)
 	/* Streams are added whole in front (partner: make in stream.c) and never leave the list. */
 	for (s = atomic_load_explicit(&E->streams, memory_order_acquire); s != NULL; s = s->next) {
 		if (atomic_load_explicit(&s->is_open, memory_order_acquire))
-			events += E->trigger_ops->set(s->trigger, stmpi_word_load(s->doorbell));
+			events += stmpi_trigger_set(s->trigger, stmpi_word_load(s->doorbell));
 	}
 	if (E->shm != NULL)
 		events += E->shm->ops->poll(E->shm);
@@ -127,19 +127,44 @@ int stmpi_engine_poll(void)
 	return events;
 }
 
-/* The stream's worker has just written this stream's doorbell. */
+/* Look at one stream's doorbell, with the token, and give that back. */
+static void look_at(struct stmpi_stream *s)
+{
+	/* The engine ends under the token: then the stream's trigger and word are gone. */
+	if (stmpi_likely(atomic_load_explicit(&E->is_up, memory_order_relaxed)))
+		(void)stmpi_trigger_set(s->trigger, stmpi_word_load(s->doorbell));
+	stmpi_token_release();
+}
+
+/*
+ * The stream's worker has just written this stream's doorbell. It does not go on before its
+ * operations have begun: what comes after them by the program's order, on another stream that waits
+ * for an event of this one or in another thread, must come after them on the wire too.
+ */
 static void doorbell(void *arg)
 {
-	struct stmpi_stream *s = arg;
+	struct stmpi_backoff b = {0, 0, 0};
 
-	if (stmpi_likely(stmpi_token_try())) {
-		/* The engine ends under the token: then the stream's trigger and word are gone. */
-		if (stmpi_likely(atomic_load_explicit(&E->is_up, memory_order_relaxed)))
-			E->trigger_ops->set(s->trigger, stmpi_word_load(s->doorbell));
-		stmpi_token_release();
-		return;
+	while (stmpi_unlikely(!stmpi_token_try())) {
+		/* Taken for good when the engine has ended under a stream that is still in use. */
+		if (!atomic_load_explicit(&E->is_up, memory_order_relaxed))
+			return;
+		stmpi_backoff_pause(&b);
 	}
-	ensure_round();
+	look_at(arg);
+}
+
+/* The stream's worker has come to a send that may be armed. Nobody of ours is needed if it is. */
+static void fire(void *arg, void *work, uint64_t ticket)
+{
+	struct stmpi_stream *s = arg;
+	int is_fired = stmpi_trigger_fire(s->trigger, work);
+
+	stmpi_word_store(s->doorbell, ticket);
+	if (stmpi_unlikely(!is_fired))
+		doorbell(s);
+	else if (stmpi_likely(stmpi_token_try()))
+		look_at(s); /* it may have left already */
 }
 
 /* ---- slow checks ---- */
@@ -199,6 +224,7 @@ static void look_around(void)
 
 const struct stmpi_stream_hook stmpi_progress_hook = {
 	.doorbell = doorbell,
+	.fire = fire,
 	.poll = stmpi_engine_poll,
 	.idle = look_around,
 };

@@ -29,6 +29,13 @@ enum packet_kind {
 	PACKET_CANCEL,	  /* an announced send was ended by force; cookie: its word */
 };
 
+/* stmpi_op.armed_as */
+enum {
+	ARMED_NOT,
+	ARMED_EAGER,
+	ARMED_RTS
+};
+
 /* A message without a receive; eager data follows the struct. */
 struct message {
 	struct stmpi_match_msg match;
@@ -250,6 +257,13 @@ static void rts_done(struct stmpi_work *work, int status)
 		(void)stmpi_proto_abandon(op, -status);
 }
 
+static void set_rts(struct stmpi_op *op)
+{
+	op->rts.bytes = op->bytes;
+	op->rts.addr = op->mr != NULL ? op->mr->addr : 0;
+	op->rts.key = op->mr != NULL ? op->mr->key : 0;
+}
+
 static int send_rts(struct stmpi_op *op, struct stmpi_proc *p)
 {
 	struct stmpi_net_work *w = &op->net;
@@ -260,9 +274,7 @@ static int send_rts(struct stmpi_op *op, struct stmpi_proc *p)
 		if (ret != 0)
 			return ret;
 	}
-	op->rts.bytes = op->bytes;
-	op->rts.addr = op->mr != NULL ? op->mr->addr : 0;
-	op->rts.key = op->mr != NULL ? op->mr->key : 0;
+	set_rts(op);
 	w->work.kind = STMPI_WORK_SEND;
 	w->work.fn = rts_done;
 	w->rail = p->rail;
@@ -316,7 +328,104 @@ static void start_send(struct stmpi_op *op)
 	else
 		p->sendq_tail->next = op;
 	p->sendq_tail = op;
+	/* Before anything that comes later in the program: partner stmpi_trigger_fire. */
+	atomic_store_explicit(&p->is_stuck, 1, memory_order_release);
 	mark_busy(p);
+}
+
+/* ---- sends that the rail may arm ---- */
+
+/* Asked when it is armed: the packet, as the software's way would send it now. */
+static int prepare(struct stmpi_net_work *w, struct stmpi_net_packet *packet)
+{
+	struct stmpi_op *op = stmpi_container_of(w, struct stmpi_op, net);
+	struct stmpi_proc *p = op->proc;
+	int ret = 0;
+
+	if (op->bytes <= p->eager_max && (op->armed_as == ARMED_EAGER || p->credits > 0)) {
+		if (op->armed_as != ARMED_EAGER)
+			p->credits--;
+		op->armed_as = ARMED_EAGER;
+		packet->hdr = pack(PACKET_EAGER, p, op->comm->ctx, op->comm->rank, op->tag,
+				   op->kind == STMPI_OP_SSEND ? cookie_of(op) : 0);
+		packet->data = NULL; /* the stream copies it */
+		packet->bytes = op->bytes;
+		packet->ends_when_fired = op->kind == STMPI_OP_SSEND;
+	} else {
+		if (op->mr == NULL && op->bytes > 0)
+			ret = p->rail->ops->reg(p->rail, op->buf, op->bytes, &op->mr);
+		if (ret != 0)
+			return ret;
+		set_rts(op);
+		op->armed_as = ARMED_RTS;
+		packet->hdr = pack(PACKET_RTS, p, op->comm->ctx, op->comm->rank, op->tag,
+				   cookie_of(op));
+		packet->data = &op->rts;
+		packet->bytes = sizeof(op->rts);
+		packet->ends_when_fired = 1;
+	}
+	/* Credits that are owed when it is fired are not known yet: others bring them. */
+	packet->hdr.w[0] &= ~(UINT64_C(0xffff) << 16);
+	return 0;
+}
+
+/* It has been fired, and the stream has come by. */
+static void armed_fired(struct stmpi_op *op)
+{
+	int is_eager = op->armed_as == ARMED_EAGER;
+
+	op->started_tick = atomic_load_explicit(&E->tick, memory_order_relaxed); /* a rough clock */
+	if (is_eager)
+		E->stats.eager++;
+	else
+		E->stats.rendezvous++;
+	if (is_eager && op->kind == STMPI_OP_SEND) {
+		set_state(op, STMPI_STATE_SENDING);
+	} else {
+		set_state(op, is_eager ? STMPI_STATE_ACK : STMPI_STATE_RTS);
+		await_word(op);
+	}
+	if (stmpi_unlikely(op->proc->error != 0))
+		(void)stmpi_proto_abandon(op, op->proc->error);
+}
+
+/* What the trigger has to say of an armable send. */
+static void armable_done(struct stmpi_work *work, int status)
+{
+	struct stmpi_op *op = stmpi_container_of(work, struct stmpi_op, net.work);
+
+	if (status == STMPI_WORK_FIRED) {
+		armed_fired(op);
+	} else if (stmpi_unlikely(status == STMPI_WORK_LATE)) {
+		if (op->armed_as == ARMED_EAGER) /* prepared, but then the stream was faster */
+			op->proc->credits++;
+		op->start.fn(&op->start, 0);
+	} else if (status == -STMPI_ECANCELED) {
+		op->start.fn(&op->start, status);
+	} else {
+		stmpi_op_complete(op, -status);
+	}
+}
+
+void stmpi_proto_make_armable(struct stmpi_op *op, uint64_t shot)
+{
+	struct stmpi_net_work *w = &op->net;
+
+	op->is_armable = 1;
+	op->armed_as = ARMED_NOT;
+	w->work.kind = STMPI_WORK_SEND;
+	w->work.fn = armable_done;
+	w->rail = op->proc->rail;
+	w->peer = op->proc->peer;
+	w->src = op->buf;
+	w->bytes = op->bytes;
+	atomic_store_explicit(&w->armed.stage, STMPI_STAGE_OPEN, memory_order_relaxed); /* not queued yet */
+	w->armed.shot = shot;
+	w->armed.gate = &op->proc->is_stuck;
+	w->armed.prepare = prepare;
+	w->armed.state = STMPI_ARMED_NOT;
+	atomic_store_explicit(&w->armed.may_arm, 0, memory_order_relaxed);
+	w->armed.slot = NULL;
 }
 
 /* ---- receives ---- */
@@ -604,6 +713,8 @@ static int push_proc(struct stmpi_proc *p, int *events)
 		p->sendq = next;
 		(*events)++;
 	}
+	/* Release: the posts come before. Partner: stmpi_trigger_fire. */
+	atomic_store_explicit(&p->is_stuck, 0, memory_order_release);
 	return 1;
 }
 
@@ -678,6 +789,11 @@ int stmpi_proto_abandon(struct stmpi_op *op, int error)
 		op->flags |= STMPI_OP_F_SPENT;
 		if (op->proc->error == 0 && error != STMPI_ENET)
 			send_empty(op->proc, PACKET_CANCEL, cookie_of(op));
+		break;
+	case STMPI_STATE_SENDING:
+		if (!op->is_armable || op->net.armed.slot == NULL)
+			return 0;
+		op->proc->rail->defer->forget(&op->net);
 		break;
 	default:
 		return 0;

@@ -36,7 +36,7 @@ static int make(struct stmpi_stream **out)
 		return stmpi_error_set(STMPI_ENOMEM, "no memory for a stream");
 	memset(s, 0, sizeof(*s));
 	pthread_mutex_init(&s->mutex, NULL);
-	ret = E->trigger_ops->create(&s->trigger);
+	ret = stmpi_trigger_create(&s->trigger);
 	if (ret != 0)
 		goto err_free;
 	pthread_mutex_lock(&E->mutex);
@@ -56,7 +56,7 @@ static int make(struct stmpi_stream **out)
 	*out = s;
 	return 0;
 err_trigger:
-	E->trigger_ops->destroy(s->trigger);
+	stmpi_trigger_destroy(s->trigger);
 err_free:
 	pthread_mutex_destroy(&s->mutex);
 	free(s);

@@ -30,6 +30,9 @@ enum {
 struct stmpi_stream_hook {
 	/* The doorbell word of the port with this arg has just been written. */
 	void (*doorbell)(void *arg);
+	/* The stream has reached this work of the port with this arg: fire it, and store value to
+	 * the port's doorbell word. */
+	void (*fire)(void *arg, void *work, uint64_t value);
 	/* Make progress on everything. Returns the number of events, 0 when nothing moved. */
 	int (*poll)(void);
 	/* Called at most every few milliseconds by a thread that waits: slow checks (watchdog, dead
@@ -40,6 +43,7 @@ struct stmpi_stream_hook {
 enum stmpi_memop_kind {
 	STMPI_MEMOP_DOORBELL, /* store value to *addr, then hook->doorbell where the stream drives
 				 progress */
+	STMPI_MEMOP_FIRE,     /* hook->fire(arg, addr, value); only where the stream drives progress */
 	STMPI_MEMOP_WRITE,    /* store value to *addr; nobody is told */
 	STMPI_MEMOP_WAIT,     /* wait until (int64_t)(*addr - value) >= 0 */
 	STMPI_MEMOP_COPY,     /* copy `value` bytes from src to addr */

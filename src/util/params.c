@@ -15,7 +15,7 @@ extern char **environ;
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const stream_backends[] = {"auto", "host", NULL};
 static const char *const net_backends[] = {"auto", "shm", "ofi", NULL};
-static const char *const triggers[] = {"auto", "software", NULL};
+static const char *const triggers[] = {"auto", "deferred", "software", NULL};
 static const char *const progress[] = {"adaptive", "spin", "none", NULL};
 static const char *const cma[] = {"auto", "off", NULL};
 static const char *const on_off[] = {"off", "on", NULL};
@@ -41,7 +41,14 @@ static const struct stmpi_param_desc table[STMPI_PARAM_COUNT] = {
 		{"STMPI_OFI_DOMAIN", STRING, .fallback = "",
 		 .help = "libfabric domain (network device); empty: the closest one"},
 	[STMPI_PARAM_TRIGGER] = {"STMPI_TRIGGER", CHOICE(triggers), .fallback = "auto",
-				 .is_shared = 1, .help = "what fires an enqueued operation"},
+				 .is_shared = 1,
+				 .help = "what fires an enqueued send: the network itself (deferred: "
+					 "sockets, cxi) or the library (software); auto: deferred "
+					 "where the provider can"},
+	[STMPI_PARAM_TRIGGER_CREDITS] =
+		{"STMPI_TRIGGER_CREDITS", INT(-1, 2048), .fallback = "-1",
+		 .help = "sends that this process may have armed in the network at once; more wait "
+			 "in order; -1: its share of what the provider has (500 for a node)"},
 	[STMPI_PARAM_PROGRESS] =
 		{"STMPI_PROGRESS", CHOICE(progress), .fallback = "adaptive",
 		 .help = "progress thread: adaptive (spin briefly, yield, sleep), spin (a core of "
@@ -173,6 +180,9 @@ static int bad_value(enum stmpi_param p)
 	char list[256] = "";
 	size_t n = 0;
 
+	if (p == STMPI_PARAM_TRIGGER_CREDITS)
+		return stmpi_error_set(STMPI_ECONFIG, "%s=\"%s\": must be -1 or from 1 to %lld", d->env,
+				       values[p].text, (long long)d->max);
 	if (d->type == STMPI_PARAM_INT)
 		return stmpi_error_set(
 			STMPI_ECONFIG, "%s=\"%s\": must be a whole number from %lld to %lld",
@@ -208,7 +218,7 @@ int stmpi_params_check(void)
 {
 	pthread_once(&once, load);
 	for (int p = 0; p < STMPI_PARAM_COUNT; p++) {
-		if (values[p].is_bad)
+		if (values[p].is_bad || (p == STMPI_PARAM_TRIGGER_CREDITS && values[p].number == 0))
 			return bad_value((enum stmpi_param)p);
 	}
 	warn_unknown();

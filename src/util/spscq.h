@@ -83,6 +83,40 @@ static inline void *stmpi_spscq_peek(struct stmpi_spscq *q)
 	return (char *)q->head->records + (size_t)q->head_used * q->record_bytes;
 }
 
+/*
+ * A second place of the consumer's, ahead of _peek: for looking at records before their turn. Zeroed
+ * is a valid start.
+ */
+struct stmpi_spscq_cursor {
+	struct stmpi_spscq_chunk *chunk;
+	uint32_t used;
+	uint64_t seq; /* records before it, popped ones included */
+};
+
+/* The record at the cursor, or NULL when none is published there. A cursor that _pop has passed
+ * catches up. */
+static inline void *stmpi_spscq_look(struct stmpi_spscq *q, struct stmpi_spscq_cursor *c)
+{
+	/* Not beyond the head: its chunk may have been given back since. */
+	if (c->chunk == NULL || (int64_t)(c->seq - q->popped) <= 0)
+		*c = (struct stmpi_spscq_cursor){q->head, q->head_used, q->popped};
+	/* Partner: stmpi_spscq_publish. */
+	if (c->seq == atomic_load_explicit(&q->pushed, memory_order_acquire))
+		return NULL;
+	if (stmpi_unlikely(c->used == q->chunk_records)) {
+		c->chunk = c->chunk->next;
+		c->used = 0;
+	}
+	return (char *)c->chunk->records + (size_t)c->used * q->record_bytes;
+}
+
+/* Step over the record that _look returned. */
+static inline void stmpi_spscq_step(struct stmpi_spscq_cursor *c)
+{
+	c->used++;
+	c->seq++;
+}
+
 /* Drop the record that _peek returned. */
 static inline void stmpi_spscq_pop(struct stmpi_spscq *q)
 {

@@ -455,8 +455,6 @@ static void registered_again(void)
 
 /* ---- triggers ---- */
 
-static const struct stmpi_trigger_ops *const triggers = &stmpi_trigger_software_ops;
-
 struct call {
 	struct stmpi_work work;
 	int number, status;
@@ -483,44 +481,44 @@ static void trigger_calls(void)
 	static struct call calls[100];
 	struct stmpi_trigger *t, *u;
 
-	NEED(triggers->create(&t) == 0 && triggers->create(&u) == 0);
-	NEED(triggers->set(t, 3) == 0); /* nothing there */
+	NEED(stmpi_trigger_create(&t) == 0 && stmpi_trigger_create(&u) == 0);
+	NEED(stmpi_trigger_set(t, 3) == 0); /* nothing there */
 	for (int i = 0; i < 10; i++)
-		NEED(triggers->queue(t, 5 + (uint64_t)i / 2, &call_of(&calls[i], i)->work) == 0);
-	NEED(triggers->set(t, 4) == 0 && started_count == 0); /* control: below every threshold */
-	NEED(triggers->set(t, 5) == 2);
-	NEED(triggers->set(t, 8) == 6);
+		NEED(stmpi_trigger_queue(t, 5 + (uint64_t)i / 2, &call_of(&calls[i], i)->work) == 0);
+	NEED(stmpi_trigger_set(t, 4) == 0 && started_count == 0); /* control: below every threshold */
+	NEED(stmpi_trigger_set(t, 5) == 2);
+	NEED(stmpi_trigger_set(t, 8) == 6);
 	for (int i = 0; i < 8; i++)
 		NEED(started[i] == i && calls[i].status == 0);
 	/* Reached before it is queued: starts at the next set, of the same value too. */
-	NEED(triggers->set(t, 20) == 2);
-	NEED(triggers->queue(t, 20, &call_of(&calls[10], 10)->work) == 0);
+	NEED(stmpi_trigger_set(t, 20) == 2);
+	NEED(stmpi_trigger_queue(t, 20, &call_of(&calls[10], 10)->work) == 0);
 	NEED(started_count == 10);
-	NEED(triggers->set(t, 20) == 1 && started[10] == 10);
+	NEED(stmpi_trigger_set(t, 20) == 1 && started[10] == 10);
 	/* Another trigger is not concerned. */
-	NEED(triggers->queue(u, 20, &call_of(&calls[11], 11)->work) == 0);
-	NEED(triggers->set(t, 21) == 0 && started_count == 11);
+	NEED(stmpi_trigger_queue(u, 20, &call_of(&calls[11], 11)->work) == 0);
+	NEED(stmpi_trigger_set(t, 21) == 0 && started_count == 11);
 	/* Falling thresholds are refused, and change nothing. */
-	NEED(triggers->queue(u, 19, &call_of(&calls[12], 12)->work) == -STMPI_EINVAL);
-	NEED(triggers->set(u, 20) == 1);
+	NEED(stmpi_trigger_queue(u, 19, &call_of(&calls[12], 12)->work) == -STMPI_EINVAL);
+	NEED(stmpi_trigger_set(u, 20) == 1);
 	/* Across the end of 64 bits. */
-	triggers->destroy(u);
-	NEED(triggers->create(&u) == 0);
-	NEED(triggers->queue(u, UINT64_MAX, &call_of(&calls[13], 13)->work) == 0);
-	NEED(triggers->queue(u, 2, &call_of(&calls[14], 14)->work) == 0);
-	NEED(triggers->set(u, UINT64_MAX - 1) == 0);
-	NEED(triggers->set(u, UINT64_MAX) == 1 && triggers->set(u, 1) == 0 &&
-	     triggers->set(u, 2) == 1);
+	stmpi_trigger_destroy(u);
+	NEED(stmpi_trigger_create(&u) == 0);
+	NEED(stmpi_trigger_queue(u, UINT64_MAX, &call_of(&calls[13], 13)->work) == 0);
+	NEED(stmpi_trigger_queue(u, 2, &call_of(&calls[14], 14)->work) == 0);
+	NEED(stmpi_trigger_set(u, UINT64_MAX - 1) == 0);
+	NEED(stmpi_trigger_set(u, UINT64_MAX) == 1 && stmpi_trigger_set(u, 1) == 0 &&
+	     stmpi_trigger_set(u, 2) == 1);
 	/* Pending works are handed back, in order. */
 	started_count = 0;
 	for (int i = 20; i < 25; i++)
-		NEED(triggers->queue(u, 100, &call_of(&calls[i], i)->work) == 0);
-	triggers->destroy(u);
+		NEED(stmpi_trigger_queue(u, 100, &call_of(&calls[i], i)->work) == 0);
+	stmpi_trigger_destroy(u);
 	NEED(started_count == 5);
 	for (int i = 20; i < 25; i++)
 		NEED(started[i - 20] == i && calls[i].status == -STMPI_ECANCELED);
-	triggers->destroy(t);
-	triggers->destroy(NULL);
+	stmpi_trigger_destroy(t);
+	stmpi_trigger_destroy(NULL);
 }
 
 static int sends_ended;
@@ -544,18 +542,18 @@ static void trigger_sends(void)
 	struct stmpi_trigger *t;
 	uint64_t v = 0;
 
-	NEED(works != NULL && triggers->create(&t) == 0);
+	NEED(works != NULL && stmpi_trigger_create(&t) == 0);
 	if (side == 0) {
 		for (uint64_t i = 0; i < N; i++) {
 			send_work(&works[i], peer, NULL, 0, i + 1);
 			works[i].work.fn = send_ended;
-			NEED(triggers->queue(t, 1 + i / 1000, &works[i].work) == 0);
+			NEED(stmpi_trigger_queue(t, 1 + i / 1000, &works[i].work) == 0);
 		}
 		/* A plain post goes in between: ahead of all that is not triggered yet. */
 		post(send_work(&plain, peer, NULL, 0, 0));
 		while ((uint64_t)sends_ended < N) {
-			triggers->set(t, v);
-			if (!triggers->is_blocked(t) && v < N / 1000 + 1)
+			stmpi_trigger_set(t, v);
+			if (!stmpi_trigger_is_blocked(t) && v < N / 1000 + 1)
 				v++;
 			rail->ops->poll(rail);
 		}
@@ -563,7 +561,7 @@ static void trigger_sends(void)
 	while (side == 1 && came[0] < N + 1)
 		rail->ops->poll(rail);
 	NEED(wrong == 0);
-	triggers->destroy(t);
+	stmpi_trigger_destroy(t);
 	free(works);
 }
 
@@ -577,7 +575,7 @@ static void *queue_calls(void *arg)
 	struct shared_trigger *s = arg;
 
 	for (int i = 0; i < 50000; i++)
-		NEED(triggers->queue(s->trigger, (uint64_t)i, &call_of(&s->calls[i], i)->work) ==
+		NEED(stmpi_trigger_queue(s->trigger, (uint64_t)i, &call_of(&s->calls[i], i)->work) ==
 		     0);
 	return NULL;
 }
@@ -588,14 +586,14 @@ static void trigger_threads(void)
 	struct shared_trigger s = {NULL, calloc(50000, sizeof(struct call))};
 	pthread_t t;
 
-	NEED(s.calls != NULL && triggers->create(&s.trigger) == 0);
+	NEED(s.calls != NULL && stmpi_trigger_create(&s.trigger) == 0);
 	NEED(pthread_create(&t, NULL, queue_calls, &s) == 0);
 	for (uint64_t v = 0; started_count < 50000; v++)
-		triggers->set(s.trigger, v < 50000 ? v : 50000);
+		stmpi_trigger_set(s.trigger, v < 50000 ? v : 50000);
 	pthread_join(t, NULL);
 	for (int i = 0; i < 50000; i++)
 		NEED(started[i] == i);
-	triggers->destroy(s.trigger);
+	stmpi_trigger_destroy(s.trigger);
 	free(s.calls);
 }
 

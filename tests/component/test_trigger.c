@@ -13,8 +13,6 @@
 
 #define N 1000
 
-static const struct stmpi_trigger_ops *const triggers = &stmpi_trigger_software_ops;
-static struct stmpi_net_work works[N];
 static int posted[N], posted_count, room, next_ret;
 static int ended[N], statuses[N], ended_count;
 
@@ -54,7 +52,7 @@ static struct stmpi_trigger *begin(void)
 	room = N;
 	for (int i = 0; i < N; i++)
 		works[i] = (struct stmpi_net_work){.work = {STMPI_WORK_SEND, end}, .rail = &rail};
-	ck_assert_int_eq(triggers->create(&t), 0);
+	ck_assert_int_eq(stmpi_trigger_create(&t), 0);
 	return t;
 }
 
@@ -67,25 +65,25 @@ START_TEST(test_full_rail_keeps_order)
 	for (int i = 0; i < N; i++) {
 		if (i % 3 == 2)
 			works[i].work.kind = STMPI_WORK_CALL;
-		ck_assert_int_eq(triggers->queue(t, 1 + (uint64_t)i / 100, &works[i].work), 0);
+		ck_assert_int_eq(stmpi_trigger_queue(t, 1 + (uint64_t)i / 100, &works[i].work), 0);
 	}
 	room = 0;
-	ck_assert_int_eq(triggers->set(t, 0), 0);
-	ck_assert(!triggers->is_blocked(t)); /* nothing was reached */
-	ck_assert_int_eq(triggers->set(t, 5), 0);
-	ck_assert(triggers->is_blocked(t));
+	ck_assert_int_eq(stmpi_trigger_set(t, 0), 0);
+	ck_assert(!stmpi_trigger_is_blocked(t)); /* nothing was reached */
+	ck_assert_int_eq(stmpi_trigger_set(t, 5), 0);
+	ck_assert(stmpi_trigger_is_blocked(t));
 	while (ended_count < 500) {
 		room = 3;
-		ck_assert_int_gt(triggers->set(t, 5), 0);
+		ck_assert_int_gt(stmpi_trigger_set(t, 5), 0);
 		ck_assert_int_lt(++rounds, N);
 	}
-	ck_assert(!triggers->is_blocked(t)); /* the next threshold is not reached */
+	ck_assert(!stmpi_trigger_is_blocked(t)); /* the next threshold is not reached */
 	ck_assert_int_eq(ended_count, 500);
 	room = N;
-	ck_assert_int_eq(triggers->set(t, 10), 500);
+	ck_assert_int_eq(stmpi_trigger_set(t, 10), 500);
 	for (int i = 0; i < N; i++)
 		ck_assert(ended[i] == i && statuses[i] == 0);
-	triggers->destroy(t);
+	stmpi_trigger_destroy(t);
 	ck_assert_int_eq(ended_count, N);
 }
 END_TEST
@@ -96,10 +94,10 @@ START_TEST(test_work_in_progress_ends_later)
 
 	next_ret = 1; /* started: the rail calls fn itself */
 	for (int i = 0; i < 5; i++)
-		ck_assert_int_eq(triggers->queue(t, 1, &works[i].work), 0);
-	ck_assert_int_eq(triggers->set(t, 1), 5);
+		ck_assert_int_eq(stmpi_trigger_queue(t, 1, &works[i].work), 0);
+	ck_assert_int_eq(stmpi_trigger_set(t, 1), 5);
 	ck_assert_int_eq(posted_count, 5);
-	triggers->destroy(t);
+	stmpi_trigger_destroy(t);
 	ck_assert_int_eq(ended_count, 0); /* not ours any more */
 }
 END_TEST
@@ -109,16 +107,16 @@ START_TEST(test_failed_post_ends_the_work)
 	struct stmpi_trigger *t = begin();
 
 	for (int i = 0; i < 3; i++)
-		ck_assert_int_eq(triggers->queue(t, 1 + (uint64_t)i, &works[i].work), 0);
+		ck_assert_int_eq(stmpi_trigger_queue(t, 1 + (uint64_t)i, &works[i].work), 0);
 	next_ret = -STMPI_EPEER;
-	ck_assert_int_eq(triggers->set(t, 2), 2);
-	ck_assert(!triggers->is_blocked(t));
+	ck_assert_int_eq(stmpi_trigger_set(t, 2), 2);
+	ck_assert(!stmpi_trigger_is_blocked(t));
 	next_ret = 0;
-	ck_assert_int_eq(triggers->set(t, 3), 1);
+	ck_assert_int_eq(stmpi_trigger_set(t, 3), 1);
 	ck_assert_int_eq(ended_count, 3);
 	ck_assert(statuses[0] == -STMPI_EPEER && statuses[1] == -STMPI_EPEER && statuses[2] == 0);
 	ck_assert(ended[0] == 0 && ended[1] == 1 && ended[2] == 2);
-	triggers->destroy(t);
+	stmpi_trigger_destroy(t);
 }
 END_TEST
 
@@ -127,10 +125,10 @@ START_TEST(test_destroy_hands_back_blocked_works)
 	struct stmpi_trigger *t = begin();
 
 	for (int i = 0; i < N; i++)
-		ck_assert_int_eq(triggers->queue(t, (uint64_t)i, &works[i].work), 0);
+		ck_assert_int_eq(stmpi_trigger_queue(t, (uint64_t)i, &works[i].work), 0);
 	room = 10;
-	ck_assert_int_eq(triggers->set(t, 500), 10);
-	triggers->destroy(t);
+	ck_assert_int_eq(stmpi_trigger_set(t, 500), 10);
+	stmpi_trigger_destroy(t);
 	ck_assert_int_eq(ended_count, N);
 	for (int i = 0; i < N; i++)
 		ck_assert(ended[i] == i && statuses[i] == (i < 10 ? 0 : -STMPI_ECANCELED));
@@ -145,7 +143,7 @@ static void queue_again(struct stmpi_work *work, int status)
 	ended_count++;
 	ck_assert_int_eq(status, 0);
 	if (again_left-- > 0)
-		ck_assert_int_eq(triggers->queue(again_trigger, 7, work), 0);
+		ck_assert_int_eq(stmpi_trigger_queue(again_trigger, 7, work), 0);
 }
 
 START_TEST(test_call_may_queue_itself_again)
@@ -154,11 +152,11 @@ START_TEST(test_call_may_queue_itself_again)
 
 	again_left = 20;
 	works[0].work = (struct stmpi_work){STMPI_WORK_CALL, queue_again};
-	ck_assert_int_eq(triggers->queue(t, 7, &works[0].work), 0);
+	ck_assert_int_eq(stmpi_trigger_queue(t, 7, &works[0].work), 0);
 	for (int i = 0; i < 30; i++)
-		(void)triggers->set(t, 7);
+		(void)stmpi_trigger_set(t, 7);
 	ck_assert_int_eq(ended_count, 21);
-	triggers->destroy(t);
+	stmpi_trigger_destroy(t);
 }
 END_TEST
 
@@ -166,17 +164,17 @@ START_TEST(test_thresholds_wrap_and_never_fall)
 {
 	struct stmpi_trigger *t = begin();
 
-	ck_assert_int_eq(triggers->queue(t, UINT64_MAX - 1, &works[0].work), 0);
-	ck_assert_int_eq(triggers->queue(t, 3, &works[1].work), 0);
-	ck_assert_int_eq(triggers->queue(t, UINT64_MAX, &works[2].work), -STMPI_EINVAL);
-	ck_assert_int_eq(triggers->queue(t, 2, &works[2].work), -STMPI_EINVAL);
-	ck_assert_int_eq(triggers->queue(t, 3, &works[2].work), 0);
-	ck_assert_int_eq(triggers->set(t, UINT64_MAX - 2), 0);
-	ck_assert_int_eq(triggers->set(t, UINT64_MAX), 1);
-	ck_assert_int_eq(triggers->set(t, 2), 0);
-	ck_assert_int_eq(triggers->set(t, 4), 2);
+	ck_assert_int_eq(stmpi_trigger_queue(t, UINT64_MAX - 1, &works[0].work), 0);
+	ck_assert_int_eq(stmpi_trigger_queue(t, 3, &works[1].work), 0);
+	ck_assert_int_eq(stmpi_trigger_queue(t, UINT64_MAX, &works[2].work), -STMPI_EINVAL);
+	ck_assert_int_eq(stmpi_trigger_queue(t, 2, &works[2].work), -STMPI_EINVAL);
+	ck_assert_int_eq(stmpi_trigger_queue(t, 3, &works[2].work), 0);
+	ck_assert_int_eq(stmpi_trigger_set(t, UINT64_MAX - 2), 0);
+	ck_assert_int_eq(stmpi_trigger_set(t, UINT64_MAX), 1);
+	ck_assert_int_eq(stmpi_trigger_set(t, 2), 0);
+	ck_assert_int_eq(stmpi_trigger_set(t, 4), 2);
 	ck_assert(ended[0] == 0 && ended[1] == 1 && ended[2] == 2);
-	triggers->destroy(t);
+	stmpi_trigger_destroy(t);
 }
 END_TEST
 

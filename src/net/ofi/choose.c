@@ -30,18 +30,19 @@ int ofi_is_provider(const struct fi_info *info, const char *name)
 	return strncmp(own, name, n) == 0 && (own[n] == '\0' || own[n] == ';');
 }
 
-static struct fi_info *make_hints(const struct ofi_dl *dl, const char *provider)
+static struct fi_info *make_hints(const struct ofi_dl *dl, const char *provider, uint64_t caps)
 {
 	struct fi_info *h = dl->dupinfo(NULL);
 
 	if (h == NULL)
 		return NULL;
-	h->caps = FI_MSG | FI_RMA;
+	h->caps = FI_MSG | FI_RMA | caps;
 	h->mode = FI_CONTEXT | FI_CONTEXT2;
 	h->ep_attr->type = FI_EP_RDM;
 	h->domain_attr->mr_mode =
 		FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-	h->domain_attr->threading = FI_THREAD_DOMAIN;
+	/* Deferred work is fired by the streams' threads, without the engine's token. */
+	h->domain_attr->threading = caps & FI_TRIGGER ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	h->domain_attr->control_progress = FI_PROGRESS_MANUAL;
 	h->domain_attr->data_progress = FI_PROGRESS_MANUAL;
 	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
@@ -53,9 +54,10 @@ static struct fi_info *make_hints(const struct ofi_dl *dl, const char *provider)
 }
 
 /* All usable offers, or NULL; *ret is libfabric's code. */
-static struct fi_info *offers(const struct ofi_dl *dl, const char *provider, int *ret)
+static struct fi_info *offers(const struct ofi_dl *dl, const char *provider, uint64_t caps,
+			      int *ret)
 {
-	struct fi_info *hints = make_hints(dl, provider), *list = NULL;
+	struct fi_info *hints = make_hints(dl, provider, caps), *list = NULL;
 
 	*ret = -FI_ENOMEM;
 	if (hints == NULL)
@@ -138,7 +140,7 @@ static int refuse(const struct ofi_dl *dl, const char *asked, const char *domain
 	size_t n = 0;
 	int ret;
 
-	list = offers(dl, NULL, &ret);
+	list = offers(dl, NULL, 0, &ret);
 	for (i = list; i != NULL && n < sizeof(have) - 40; i = i->next) {
 		const char *name = i->fabric_attr->prov_name;
 
@@ -157,6 +159,40 @@ static int refuse(const struct ofi_dl *dl, const char *asked, const char *domain
 			       filter ? filter : "");
 }
 
+/* Ask for the same device with deferred work, when triggers may be deferred. */
+static int defer(const struct ofi_dl *dl, struct fi_info **info)
+{
+	int64_t trigger = stmpi_param_choice(STMPI_PARAM_TRIGGER);
+	const char *name = (*info)->fabric_attr->prov_name;
+	const struct fi_info *same = NULL;
+	struct fi_info *list, *with;
+	int ret;
+
+	/* A provider may offer what it was not asked for. */
+	(*info)->caps &= ~FI_TRIGGER;
+	if (trigger == STMPI_TRIGGER_SOFTWARE)
+		return 0;
+	list = offers(dl, name, FI_TRIGGER, &ret);
+	same = list != NULL ? best_of(list, name, (*info)->domain_attr->name) : NULL;
+	if (same == NULL && trigger == STMPI_TRIGGER_DEFERRED) {
+		ret = stmpi_error_set(STMPI_ENODEV,
+				      "STMPI_TRIGGER=deferred: provider %s has no deferred work "
+				      "(FI_TRIGGER); cxi and sockets have",
+				      name);
+		dl->freeinfo(list);
+		dl->freeinfo(*info);
+		*info = NULL;
+		return ret;
+	}
+	with = same != NULL ? dl->dupinfo(same) : NULL;
+	dl->freeinfo(list);
+	if (with == NULL)
+		return 0;
+	dl->freeinfo(*info);
+	*info = with;
+	return 0;
+}
+
 int ofi_choose(struct fi_info **info)
 {
 	const char *asked = stmpi_param_string(STMPI_PARAM_OFI_PROVIDER);
@@ -168,7 +204,7 @@ int ofi_choose(struct fi_info **info)
 
 	if (dl == NULL)
 		return -STMPI_ENODEV;
-	list = offers(dl, asked[0] ? full_name(asked) : NULL, &ret);
+	list = offers(dl, asked[0] ? full_name(asked) : NULL, 0, &ret);
 	if (asked[0] != '\0')
 		best = best_of(list, full_name(asked), domain);
 	for (size_t i = 0; asked[0] == '\0' && best == NULL && i < stmpi_array_len(preference); i++)
@@ -176,7 +212,7 @@ int ofi_choose(struct fi_info **info)
 	*info = best != NULL ? dl->dupinfo(best) : NULL;
 	dl->freeinfo(list);
 	if (*info != NULL)
-		return 0;
+		return defer(dl, info);
 	return refuse(dl, asked[0] ? asked : "(automatic)", domain);
 }
 

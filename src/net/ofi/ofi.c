@@ -17,6 +17,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/params.h"
 
 /* Completions taken per call. */
 #define CQ_BATCH 16
@@ -35,7 +36,7 @@ static struct ofi_rail *of(struct stmpi_rail *rail)
 	return (struct ofi_rail *)rail;
 }
 
-static int net_error(struct ofi_rail *r, const char *what, int ret)
+int ofi_net_error(struct ofi_rail *r, const char *what, int ret)
 {
 	return stmpi_error_set(STMPI_ENET, "%s: %s: %s", r->rail.description, what,
 			       ofi_dl_get()->strerror(-ret));
@@ -142,6 +143,7 @@ static void lose(struct ofi_rail *r, struct stmpi_net_peer *p)
 	if (p->is_told)
 		return;
 	p->is_told = 1;
+	ofi_deferred_lose(r, p);
 	up->peer_failed(up->arg, p->user, -STMPI_EPEER);
 }
 
@@ -317,17 +319,19 @@ static void req_done(struct ofi_rail *r, struct ofi_req *q, size_t bytes, int st
 static void cq_error(struct ofi_rail *r)
 {
 	struct fi_cq_err_entry e;
-	struct stmpi_net_peer *p;
+	struct stmpi_net_peer *p = NULL;
 	struct ofi_req *q;
 
 	memset(&e, 0, sizeof(e));
 	if (fi_cq_readerr(r->cq, &e, 0) != 1 || e.op_context == NULL)
 		return;
-	q = stmpi_container_of(e.op_context, struct ofi_req, context);
-	p = q->kind == OFI_REQ_RX ? NULL : q->peer;
 	stmpi_log(STMPI_LOG_INFO, "%s: an operation failed: %s", r->rail.description,
 		  ofi_dl_get()->strerror(e.err));
-	req_done(r, q, 0, STMPI_ENET);
+	if (!ofi_deferred_event(r, e.op_context, e.err, &p)) {
+		q = stmpi_container_of(e.op_context, struct ofi_req, context);
+		p = q->kind == OFI_REQ_RX ? NULL : q->peer;
+		req_done(r, q, 0, STMPI_ENET);
+	}
 	if (p != NULL)
 		lose(r, p);
 }
@@ -342,14 +346,20 @@ static int rail_poll(struct stmpi_rail *rail)
 		n = 0;
 	else if (stmpi_unlikely(n == -FI_EAVAIL))
 		cq_error(r);
-	for (ssize_t i = 0; i < n; i++)
-		req_done(r, stmpi_container_of(e[i].op_context, struct ofi_req, context), e[i].len,
-			 0);
+	for (ssize_t i = 0; i < n; i++) {
+		if (stmpi_likely(!ofi_deferred_event(r, e[i].op_context, 0, NULL)))
+			req_done(r, stmpi_container_of(e[i].op_context, struct ofi_req, context),
+				 e[i].len, 0);
+	}
 	if (r->unposted != NULL)
 		repost(r);
 	if (stmpi_unlikely(r->partial != NULL))
 		push_partial(r);
-	return n > 0 ? (int)n : 0;
+	if (n < 0)
+		n = 0;
+	if (r->deferred != NULL)
+		n += ofi_deferred_poll(r);
+	return (int)n;
 }
 
 static int post(struct stmpi_rail *rail, struct stmpi_net_work *w)
@@ -376,6 +386,7 @@ static void idle(struct stmpi_rail *rail)
 		if (p->error != 0 && !p->is_told)
 			lose(r, p);
 	}
+	ofi_deferred_nudge(r);
 }
 
 /* ---- open and close ---- */
@@ -394,15 +405,9 @@ static int make_buffers(struct ofi_rail *r)
 		return stmpi_error_set(STMPI_ENOMEM, "no memory for packet buffers");
 	memset(r->slab, 0, r->slab_bytes);
 	if (r->info->domain_attr->mr_mode & FI_MR_LOCAL) {
-		ret = fi_mr_reg(r->domain, r->slab, r->slab_bytes, FI_SEND | FI_RECV, 0,
-				r->next_key++, 0, &r->slab_mr, NULL);
-		if (ret == 0 && r->info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
-			ret = fi_mr_bind(r->slab_mr, &r->ep->fid, 0);
-			if (ret == 0)
-				ret = fi_mr_enable(r->slab_mr);
-		}
+		ret = ofi_reg_own(r, r->slab, r->slab_bytes, &r->slab_mr);
 		if (ret != 0)
-			return net_error(r, "registering packet buffers", ret);
+			return ret;
 		r->slab_desc = fi_mr_desc(r->slab_mr);
 	}
 	for (uint32_t i = 0; i < packets + READS_MAX; i++) {
@@ -436,25 +441,30 @@ static int open_endpoint(struct ofi_rail *r, const struct ofi_dl *dl)
 	cq.size = OFI_RX_BUFFERS + OFI_TX_BUFFERS + READS_MAX;
 	ret = dl->fabric(r->info->fabric_attr, &r->fabric, NULL);
 	if (ret != 0)
-		return net_error(r, "fi_fabric", ret);
+		return ofi_net_error(r, "fi_fabric", ret);
 	ret = fi_domain(r->fabric, r->info, &r->domain, NULL);
 	if (ret != 0)
-		return net_error(r, "fi_domain", ret);
+		return ofi_net_error(r, "fi_domain", ret);
 	ret = fi_av_open(r->domain, &av, &r->av, NULL);
 	if (ret != 0)
-		return net_error(r, "fi_av_open", ret);
+		return ofi_net_error(r, "fi_av_open", ret);
 	ret = fi_cq_open(r->domain, &cq, &r->cq, NULL);
 	if (ret != 0)
-		return net_error(r, "fi_cq_open", ret);
+		return ofi_net_error(r, "fi_cq_open", ret);
 	ret = fi_endpoint(r->domain, r->info, &r->ep, NULL);
 	if (ret != 0)
-		return net_error(r, "fi_endpoint", ret);
+		return ofi_net_error(r, "fi_endpoint", ret);
 	ret = fi_ep_bind(r->ep, &r->av->fid, 0);
 	if (ret == 0)
 		ret = fi_ep_bind(r->ep, &r->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (ret == 0 && r->info->caps & FI_TRIGGER) {
+		ret = ofi_deferred_bind(r);
+		if (ret != 0)
+			return ret;
+	}
 	if (ret == 0)
 		ret = fi_enable(r->ep);
-	return ret == 0 ? 0 : net_error(r, "fi_enable", ret);
+	return ret == 0 ? 0 : ofi_net_error(r, "fi_enable", ret);
 }
 
 /* What is known of each kind of provider; measured on tcp;ofi_rxm, sockets and shm: see
@@ -493,10 +503,12 @@ static void count_sent(struct ofi_rail *r)
 	ssize_t n = fi_cq_read(r->cq, &e, 1);
 
 	memset(&error, 0, sizeof(error));
+	if (ofi_deferred_event(r, n == 1 ? e.op_context : NULL, 0, NULL))
+		return;
 	if (n == 1)
 		q = stmpi_container_of(e.op_context, struct ofi_req, context);
 	else if (n == -FI_EAVAIL && fi_cq_readerr(r->cq, &error, 0) == 1 &&
-		 error.op_context != NULL)
+		 error.op_context != NULL && !ofi_deferred_event(r, error.op_context, 0, NULL))
 		q = stmpi_container_of(error.op_context, struct ofi_req, context);
 	if (q == NULL || q->kind != OFI_REQ_TX)
 		return;
@@ -535,6 +547,7 @@ static void rail_close(struct stmpi_rail *rail)
 		return;
 	if (r->ep != NULL && r->cq != NULL)
 		say_goodbye(r);
+	ofi_deferred_close(r);
 	if (r->flags_mr != NULL)
 		regcache_put(&r->cache, r->flags_mr);
 	/* Memory regions before the endpoint where they are bound to it; libfabric wants children
@@ -542,6 +555,7 @@ static void rail_close(struct stmpi_rail *rail)
 	regcache_fini(&r->cache);
 	if (r->ep != NULL)
 		fi_close(&r->ep->fid);
+	ofi_deferred_free(r);
 	if (r->slab_mr != NULL)
 		fi_close(&r->slab_mr->fid);
 	if (r->cq != NULL)
@@ -568,6 +582,19 @@ static void rail_close(struct stmpi_rail *rail)
 	free(r);
 }
 
+/* Deferred work where the provider has it; it must have it when the user says so. */
+static int open_deferred(struct ofi_rail *r)
+{
+	int is_forced = stmpi_param_choice(STMPI_PARAM_TRIGGER) == STMPI_TRIGGER_DEFERRED;
+	int ret = r->deferred != NULL ? ofi_deferred_open(r) : 0;
+
+	if (ret == -STMPI_ENOTSUP && !is_forced) {
+		stmpi_log(STMPI_LOG_INFO, "software triggers: %s", stmpi_error_text());
+		return 0;
+	}
+	return ret;
+}
+
 static int rail_open(const struct stmpi_net_attr *attr, struct stmpi_rail **rail)
 {
 	const struct ofi_dl *dl = ofi_dl_get();
@@ -581,7 +608,7 @@ static int rail_open(const struct stmpi_net_attr *attr, struct stmpi_rail **rail
 		return stmpi_error_set(STMPI_ENOMEM, "no memory for the ofi rail");
 	r->rail.ops = &stmpi_net_ofi_ops;
 	r->attr = *attr;
-	r->next_key = 1;
+	r->next_key = 1; /* never 0: rules.c takes a descriptor of 0 for none */
 	ret = ofi_choose(&r->info);
 	if (ret != 0) {
 		free(r);
@@ -593,6 +620,8 @@ static int rail_open(const struct stmpi_net_attr *attr, struct stmpi_rail **rail
 	ret = open_endpoint(r, dl);
 	if (ret == 0)
 		ret = make_buffers(r);
+	if (ret == 0)
+		ret = open_deferred(r);
 	if (ret == 0 && r->writes_flags)
 		ret = regcache_get(&r->cache, attr->flags->words, attr->flags->bytes, &r->flags_mr);
 	if (ret != 0) {
@@ -615,7 +644,7 @@ static int address(struct stmpi_rail *rail, void *addr, size_t *bytes)
 	memset(&a, 0, sizeof(a));
 	ret = fi_getname(&r->ep->fid, a.name, &n);
 	if (ret != 0)
-		return net_error(r, "fi_getname", ret);
+		return ofi_net_error(r, "fi_getname", ret);
 	a.uid = r->attr.uid;
 	a.name_bytes = (uint32_t)n;
 	if (r->flags_mr != NULL) {
@@ -670,7 +699,7 @@ static void dereg(struct stmpi_rail *rail, struct stmpi_net_mr *mr)
 
 static int is_busy(struct stmpi_rail *rail)
 {
-	return of(rail)->tx_out > 0 || of(rail)->reads_out > 0;
+	return of(rail)->tx_out > 0 || of(rail)->reads_out > 0 || ofi_deferred_is_busy(of(rail));
 }
 
 const struct stmpi_net_ops stmpi_net_ofi_ops = {

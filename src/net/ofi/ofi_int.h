@@ -9,9 +9,11 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <rdma/fi_trigger.h>
 #include <uthash.h>
 
 #include "net/net.h"
+#include "net/ofi/counter.h"
 #include "net/ofi/ofi.h"
 #include "net/ofi/regcache.h"
 #include "util/compiler.h"
@@ -33,7 +35,10 @@ const struct ofi_dl *ofi_dl_get(void);
 
 /* ---- choose.c: which provider and device ---- */
 
-/* The chosen fi_info, to be freed with ofi_dl_get()->freeinfo. -STMPI_ENODEV with a text. */
+/*
+ * The chosen fi_info, to be freed with ofi_dl_get()->freeinfo; it has FI_TRIGGER among its caps when
+ * triggers may be deferred (STMPI_TRIGGER) and the provider offers it. -STMPI_ENODEV with a text.
+ */
 int ofi_choose(struct fi_info **info);
 
 /* Is the provider a core part of info's name, such as "tcp" in "tcp;ofi_rxm"? */
@@ -61,6 +66,7 @@ enum ofi_wire_kind {
 	OFI_WIRE_PACKET = 1,
 	OFI_WIRE_FLAG, /* hdr: index, value */
 	OFI_WIRE_BYE,  /* the last one; when it has left, those before it have */
+	OFI_WIRE_VOID, /* an armed packet that was given up: nothing */
 };
 
 /* Before every payload. */
@@ -133,7 +139,39 @@ struct ofi_rail {
 	struct ofi_kept *kept; /* utlist LL, in order */
 	uint32_t kept_count;
 	struct ofi_wire *scratch; /* for injected packets */
+	struct ofi_deferred *deferred; /* NULL: none */
 };
+
+/* One error text for all of the rail: what failed, and libfabric's reason. */
+int ofi_net_error(struct ofi_rail *r, const char *what, int ret);
+
+/* Register the packet buffers of the rail itself where the provider wants that. */
+int ofi_reg_own(struct ofi_rail *r, void *buf, size_t bytes, struct fid_mr **mr);
+
+/* ---- deferred.c: works that the provider fires ---- */
+
+/*
+ * Before the endpoint is enabled: bind what deferred work needs. After it: make the credits; the
+ * rail has deferred work from then on, unless the provider turns out to have none: then it is
+ * -STMPI_ENOTSUP with a text. Both 0 or -STMPI_E.
+ */
+int ofi_deferred_bind(struct ofi_rail *r);
+int ofi_deferred_open(struct ofi_rail *r);
+/* Close what must go before the memory regions and the endpoint, all lines being closed. */
+void ofi_deferred_close(struct ofi_rail *r);
+void ofi_deferred_free(struct ofi_rail *r); /* the rest, after the endpoint */
+/* Look for fired works that have ended; the number of events. Hot. */
+int ofi_deferred_poll(struct ofi_rail *r);
+/* Now and then: wake works that the provider has released but not started. */
+void ofi_deferred_nudge(struct ofi_rail *r);
+/* A completion queue entry of a deferred work, good (0) or bad: 1 when the context is one's. */
+int ofi_deferred_event(struct ofi_rail *r, void *context, int error, struct stmpi_net_peer **peer);
+/* End the works to a peer that is gone. */
+void ofi_deferred_lose(struct ofi_rail *r, struct stmpi_net_peer *p);
+int ofi_deferred_is_busy(const struct ofi_rail *r);
+
+/* Tests begin near the end of what counters hold: the first value of completion counters. */
+extern uint64_t ofi_deferred_test_start;
 
 /* reg.c: registration; the cache's callbacks */
 int ofi_mr_open(void *arg, const void *addr, size_t bytes, struct regcache_entry *entry);

@@ -43,3 +43,15 @@ void ofi_mr_close(void *arg, struct regcache_entry *entry)
 	(void)arg;
 	fi_close(&mr->fid);
 }
+
+int ofi_reg_own(struct ofi_rail *r, void *buf, size_t bytes, struct fid_mr **mr)
+{
+	int ret = fi_mr_reg(r->domain, buf, bytes, FI_SEND | FI_RECV, 0, r->next_key++, 0, mr, NULL);
+
+	if (ret == 0 && r->info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+		ret = fi_mr_bind(*mr, &r->ep->fid, 0);
+		if (ret == 0)
+			ret = fi_mr_enable(*mr);
+	}
+	return ret == 0 ? 0 : ofi_net_error(r, "registering packet buffers", ret);
+}

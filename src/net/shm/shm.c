@@ -44,7 +44,9 @@ static int rail_open(const struct stmpi_net_attr *attr, struct stmpi_rail **rail
 
 	if (r == NULL)
 		return stmpi_error_set(STMPI_ENOMEM, "no memory for the shared-memory rail");
-	r->rail = (struct stmpi_rail){&stmpi_net_shm_ops, SHM_EAGER_MAX, SHM_EAGER_BEST, ""};
+	r->rail = (struct stmpi_rail){.ops = &stmpi_net_shm_ops,
+				      .eager_max = SHM_EAGER_MAX,
+				      .eager_best = SHM_EAGER_BEST};
 	r->attr = *attr;
 	r->pid = getpid();
 	r->has_cma = stmpi_param_choice(STMPI_PARAM_SHM_CMA) != STMPI_CMA_OFF;

@@ -479,6 +479,7 @@ static int batch(struct stmpi_stream_port *port, const struct stmpi_memop *ops, 
 {
 	static const uint8_t kinds[] = {
 		[STMPI_MEMOP_DOORBELL] = HOST_DOORBELL,
+		[STMPI_MEMOP_FIRE] = HOST_FIRE,
 		[STMPI_MEMOP_WRITE] = HOST_WRITE,
 		[STMPI_MEMOP_WAIT] = HOST_WAIT,
 		[STMPI_MEMOP_COPY] = HOST_COPY,
@@ -493,7 +494,9 @@ static int batch(struct stmpi_stream_port *port, const struct stmpi_memop *ops, 
 		e.kind = kinds[ops[i].kind];
 		e.a = ops[i].addr;
 		e.b = ops[i].value;
-		e.c = ops[i].kind == STMPI_MEMOP_DOORBELL ? (const void *)p : ops[i].src;
+		e.c = ops[i].kind == STMPI_MEMOP_DOORBELL || ops[i].kind == STMPI_MEMOP_FIRE
+			      ? (const void *)p
+			      : ops[i].src;
 		ret = reserve(s, &e, 1);
 		if (stmpi_unlikely(ret != 0))
 			break;

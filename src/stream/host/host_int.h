@@ -12,6 +12,7 @@
 
 enum host_entry_kind {
 	HOST_DOORBELL, /* store b to *a, then tell port c */
+	HOST_FIRE,     /* tell port c to fire work a, whose ticket is b */
 	HOST_WRITE,    /* store b to *a */
 	HOST_WAIT,     /* until *a has reached b */
 	HOST_COPY,     /* b bytes from c to a */

@@ -103,6 +103,10 @@ static inline int run(const struct host_entry *e)
 		port = e->c;
 		port->hook->doorbell(port->arg);
 		break;
+	case HOST_FIRE:
+		port = e->c;
+		port->hook->fire(port->arg, e->a, e->b);
+		break;
 	case HOST_WRITE:
 		stmpi_word_store(e->a, e->b);
 		break;
