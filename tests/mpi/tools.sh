@@ -41,7 +41,7 @@ expect 0 'STMPI_TRIGGER="?magic.*must be one of|must be one of auto, software' e
 expect 0 'core of the progress thread' tools/stmpi_info --topology
 expect 64 'unexpected argument' tools/stmpi_info extra
 
-expect 2 'must be one of auto software' $run --trigger deferred -n 1 $smoke
+expect 2 'must be one of auto deferred software' $run --trigger magic -n 1 $smoke
 expect 2 'must be one of auto host' $run --stream-backend=cuda -n 1 $smoke
 expect 2 'must be a number' $run --watchdog soon -n 1 $smoke
 expect 2 'a value is missing' $run --provider

@@ -142,7 +142,7 @@ START_TEST(bad_values_are_named)
 		{"STMPI_WATCHDOG", "soon"},	 {"STMPI_WATCHDOG", "-1"},
 		{"STMPI_WATCHDOG", "10x"},	 {"STMPI_WATCHDOG", ""},
 		{"STMPI_EAGER_CREDITS", "0"},	 {"STMPI_EAGER_CREDITS", "99999999999999999999"},
-		{"STMPI_TRIGGER", "magic"},	 {"STMPI_TRIGGER", "deferred"},
+		{"STMPI_TRIGGER", "magic"},	 {"STMPI_TRIGGER", "deferred "},
 		{"STMPI_NET_BACKEND", "SHM"},	 {"STMPI_PROGRESS", "fast"},
 		{"STMPI_STREAM_BACKEND", "gpu"}, {"STMPI_STATS", "yes please"},
 	};

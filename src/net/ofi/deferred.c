@@ -319,6 +319,14 @@ static int line_arm(struct stmpi_line *line, struct stmpi_net_work *w, uint64_t 
 							      memory_order_relaxed);
 		return -STMPI_EAGAIN;
 	}
+	/*
+	 * sockets looks at the counter first and puts the work into its list then; a bump in between
+	 * finds no work, and the work waits for another. If the stream has passed, it may have bumped
+	 * before the list had the work, so look again. If it has not, its bump is yet to come.
+	 */
+	if (stmpi_unlikely(atomic_load_explicit(&w->armed.stage, memory_order_acquire) ==
+			   STMPI_STAGE_PASSED))
+		fi_cntr_add(l->counters[s->counter].cntr, 0);
 	w->peer->is_used = 1;
 	LL_DELETE(d->free, s);
 	s->expected++;
