@@ -23,7 +23,7 @@
 /* A packet that carries no user data and found no room; sent from poll. */
 struct stmpi_ctrl {
 	struct stmpi_net_work net;
-	struct stmpi_ctrl *next;
+	struct stmpi_ctrl *next, *prev;
 };
 
 /* A peer process. Made at the first communicator with it, lives until the engine ends. */
@@ -39,9 +39,10 @@ struct stmpi_proc {
 	uint32_t owed;	  /* its eager packets that were received here since it was last told */
 	struct stmpi_op *sendq, *sendq_tail; /* started sends that found no room, in order */
 	_Atomic uint32_t is_stuck; /* 1 while sendq is not empty: streams must not fire over it */
-	struct stmpi_ctrl *ctrlq;	     /* the same for control packets (utlist LL) */
+	struct stmpi_ctrl *ctrlq;	     /* the same for control packets (utlist DL) */
 	struct stmpi_proc *busy_next;	     /* in engine.busy while a queue is not empty */
 	int is_busy;
+	int owes_much; /* a credit packet found no room */
 	UT_hash_handle hh; /* by uid */
 };
 

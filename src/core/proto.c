@@ -132,7 +132,7 @@ static void send_ctrl(struct stmpi_proc *p, struct stmpi_ctrl *c)
 	if (stmpi_likely(p->ctrlq == NULL))
 		ret = post_ctrl(p, &c->net);
 	if (ret == -STMPI_EAGAIN) {
-		LL_APPEND(p->ctrlq, c);
+		DL_APPEND(p->ctrlq, c);
 		mark_busy(p);
 	} else if (ret <= 0) {
 		ctrl_free(c); /* ended; an error means a dead peer, which is reported by itself */
@@ -166,27 +166,58 @@ static void write_word(struct stmpi_proc *p, uint64_t cookie)
 	send_ctrl(p, c);
 }
 
+static void set_empty(struct stmpi_ctrl *c, struct stmpi_proc *p, enum packet_kind kind,
+		      uint64_t cookie)
+{
+	c->net.rail = p->rail;
+	c->net.peer = p->peer;
+	c->net.work.fn = ctrl_done;
+	c->net.src = NULL;
+	c->net.bytes = 0;
+	c->net.hdr = pack(kind, p, 0, 0, 0, cookie);
+}
+
 static void send_empty(struct stmpi_proc *p, enum packet_kind kind, uint64_t cookie)
 {
 	struct stmpi_ctrl *c = ctrl_for(p, STMPI_WORK_SEND);
 
 	if (c == NULL)
 		return;
-	c->net.src = NULL;
-	c->net.bytes = 0;
-	c->net.hdr = pack(kind, p, 0, 0, 0, cookie);
+	set_empty(c, p, kind, cookie);
 	send_ctrl(p, c);
+}
+
+/*
+ * Tell p of the credits that it is owed, before the control packets that wait: those may keep coming
+ * for ever, from a peer that has no credits and announces every message. 0: no room; try again.
+ */
+static int give_credits(struct stmpi_proc *p)
+{
+	struct stmpi_ctrl *c = ctrl_for(p, STMPI_WORK_SEND);
+	int ret;
+
+	p->owes_much = 0;
+	if (c == NULL)
+		return 1;
+	set_empty(c, p, PACKET_CREDIT, 0);
+	ret = post_ctrl(p, &c->net);
+	if (ret <= 0)
+		ctrl_free(c);
+	if (ret != -STMPI_EAGAIN) {
+		E->stats.credit_packets++;
+		return 1;
+	}
+	p->owes_much = 1;
+	mark_busy(p);
+	return 0;
 }
 
 /* An eager packet of p was received: its credit is due. */
 static inline void owe(struct stmpi_proc *p)
 {
 	p->owed++;
-	/* One at a time: while it waits for room, later ones would say the same. */
-	if (stmpi_unlikely(p->owed > E->credits / 2 && p->ctrlq == NULL)) {
-		E->stats.credit_packets++;
-		send_empty(p, PACKET_CREDIT, 0);
-	}
+	if (stmpi_unlikely(p->owed > E->credits / 2 && !p->owes_much))
+		(void)give_credits(p);
 }
 
 /* ---- sends ---- */
@@ -691,13 +722,18 @@ void stmpi_proto_packet(void *arg, void *user, const struct stmpi_net_hdr *hdr, 
 /* Returns 1 when all queues of p are empty. */
 static int push_proc(struct stmpi_proc *p, int *events)
 {
+	if (p->owes_much) {
+		if (p->owed > E->credits / 2 && p->error == 0 && !give_credits(p))
+			return 0;
+		p->owes_much = 0; /* other packets took them along */
+	}
 	while (p->ctrlq != NULL) {
 		struct stmpi_ctrl *c = p->ctrlq;
 		int ret = p->error != 0 ? -STMPI_EPEER : post_ctrl(p, &c->net);
 
 		if (ret == -STMPI_EAGAIN)
 			return 0;
-		LL_DELETE(p->ctrlq, c);
+		DL_DELETE(p->ctrlq, c);
 		(*events)++;
 		if (ret <= 0)
 			ctrl_free(c);

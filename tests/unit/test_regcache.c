@@ -29,7 +29,8 @@ static void fake_close(void *arg, struct regcache_entry *entry)
 }
 
 static struct regcache c;
-static char memory[100000];
+#define PAGE 4096u
+static _Alignas(PAGE) char memory[64 * PAGE];
 
 static void set_up(void)
 {
@@ -68,26 +69,57 @@ END_TEST
 
 START_TEST(a_part_is_covered_an_overlap_is_not)
 {
-	struct stmpi_net_mr *a = get(1000, 1000), *b = get(1500, 500), *d = get(1500, 501),
-			    *e = get(999, 10);
+	struct stmpi_net_mr *a = get(PAGE + 1000, PAGE), *b = get(PAGE + 1500, 500),
+			    *d = get(PAGE + 10, 2 * PAGE), *e = get(999, 10), *f = get(PAGE, 1);
 
 	ck_assert_uint_eq(a->key, b->key);
-	ck_assert_uint_ne(a->key, d->key);
+	ck_assert_uint_ne(a->key, d->key); /* runs into one more page */
 	ck_assert_uint_ne(a->key, e->key);
+	ck_assert_uint_eq(d->key, f->key); /* the longest is found */
 	ck_assert_int_eq(opened, 3);
 	regcache_put(&c, a);
-	regcache_put(&c, b);
+	ck_assert_int_eq(closed, 0);
+	regcache_put(&c, b); /* nobody can find it any more */
+	ck_assert_int_eq(closed, 1);
 	regcache_put(&c, d);
 	regcache_put(&c, e);
+	regcache_put(&c, f);
+	ck_assert_int_eq(closed, 1);
+}
+END_TEST
+
+START_TEST(a_longer_one_takes_the_place_of_an_idle_one)
+{
+	struct stmpi_net_mr *a;
+
+	regcache_put(&c, get(0, 100));
+	a = get(0, PAGE + 1);
+	ck_assert_int_eq(opened, 2);
+	ck_assert_int_eq(closed, 1);
+	regcache_put(&c, a);
+}
+END_TEST
+
+/* Ten thousand small messages wait: their pages are registered, once each. */
+START_TEST(small_ones_share_their_pages)
+{
+	static struct stmpi_net_mr *held[8 * PAGE / 4];
+
+	for (size_t i = 0; i < 8 * PAGE / 4; i++)
+		held[i] = get(4 * i, 4);
+	ck_assert_int_eq(opened, 8);
+	for (size_t i = 0; i < 8 * PAGE / 4; i++)
+		regcache_put(&c, held[i]);
+	ck_assert_int_eq(closed, 4);
 }
 END_TEST
 
 START_TEST(idle_ones_are_bounded_the_oldest_goes)
 {
 	for (size_t i = 0; i < 10; i++)
-		regcache_put(&c, get(i * 1000, 100));
+		regcache_put(&c, get(i * PAGE, 100));
 	ck_assert_int_eq(closed, 6);
-	regcache_put(&c, get(9000, 100)); /* still there */
+	regcache_put(&c, get(9 * PAGE, 100)); /* still there */
 	ck_assert_int_eq(opened, 10);
 	regcache_put(&c, get(0, 100)); /* long gone */
 	ck_assert_int_eq(opened, 11);
@@ -99,12 +131,12 @@ START_TEST(those_in_use_stay)
 	struct stmpi_net_mr *held[8], *again;
 
 	for (size_t i = 0; i < 8; i++)
-		held[i] = get(i * 1000, 100);
+		held[i] = get(i * PAGE, 100);
 	for (size_t i = 20; i < 30; i++)
-		regcache_put(&c, get(i * 1000, 100));
+		regcache_put(&c, get(i * PAGE, 100));
 	ck_assert_int_eq(closed, 6);
 	for (size_t i = 0; i < 8; i++) {
-		again = get(i * 1000, 100);
+		again = get(i * PAGE, 100);
 		ck_assert_uint_eq(again->key, held[i]->key);
 		regcache_put(&c, again);
 		regcache_put(&c, held[i]);
@@ -154,6 +186,8 @@ int main(void)
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_test(t, same_range_is_registered_once);
 	tcase_add_test(t, a_part_is_covered_an_overlap_is_not);
+	tcase_add_test(t, a_longer_one_takes_the_place_of_an_idle_one);
+	tcase_add_test(t, small_ones_share_their_pages);
 	tcase_add_test(t, idle_ones_are_bounded_the_oldest_goes);
 	tcase_add_test(t, those_in_use_stay);
 	tcase_add_test(t, a_failure_leaves_nothing);

@@ -29,7 +29,8 @@
 #define CLOSE_NS     2000000000u
 #define LOOKS	     16u  /* fired works looked at in one poll */
 #define DEPTH_MAX    500u /* what a cxi card gives to all processes of a node, less its reserve */
-#define SOCKETS_RING 2048u /* below the 2520 works that sockets' transmit ring takes at once */
+#define SOCKETS_MAX  512u /* half of the receives that a peer on sockets has posted; its transmit ring
+			      takes 2520 works at once */
 
 enum slot_state {
 	SLOT_FREE,
@@ -512,8 +513,8 @@ static int choose_credits(struct ofi_rail *r, int is_cxi)
 {
 	int64_t asked = stmpi_param_int(STMPI_PARAM_TRIGGER_CREDITS);
 	uint32_t procs = r->attr.node_procs > 0 ? r->attr.node_procs : 1;
-	/* sockets' ring is each process's own; a card's entries are all processes' of the node. */
-	uint32_t share = is_cxi ? DEPTH_MAX / procs : SOCKETS_RING;
+	/* on sockets they are each process's own; a card's entries are all processes' of the node. */
+	uint32_t share = is_cxi ? DEPTH_MAX / procs : SOCKETS_MAX;
 
 	if (asked < 0)
 		return (int)(DEPTH_MAX / procs);

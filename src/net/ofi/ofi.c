@@ -393,7 +393,7 @@ static void idle(struct stmpi_rail *rail)
 
 static int make_buffers(struct ofi_rail *r)
 {
-	const uint32_t packets = OFI_RX_BUFFERS + OFI_TX_BUFFERS;
+	const uint32_t packets = r->rx_buffers + OFI_TX_BUFFERS;
 	struct ofi_req *q;
 	int ret;
 
@@ -403,7 +403,6 @@ static int make_buffers(struct ofi_rail *r)
 	if (r->reqs == NULL || r->scratch == NULL ||
 	    posix_memalign((void **)&r->slab, 4096, r->slab_bytes) != 0)
 		return stmpi_error_set(STMPI_ENOMEM, "no memory for packet buffers");
-	memset(r->slab, 0, r->slab_bytes);
 	if (r->info->domain_attr->mr_mode & FI_MR_LOCAL) {
 		ret = ofi_reg_own(r, r->slab, r->slab_bytes, &r->slab_mr);
 		if (ret != 0)
@@ -414,7 +413,7 @@ static int make_buffers(struct ofi_rail *r)
 		q = &r->reqs[i];
 		if (i < packets)
 			q->wire = (struct ofi_wire *)(void *)(r->slab + i * r->packet_bytes);
-		if (i < OFI_RX_BUFFERS) {
+		if (i < r->rx_buffers) {
 			q->kind = OFI_REQ_RX;
 			q->next = r->unposted;
 			r->unposted = q;
@@ -438,7 +437,7 @@ static int open_endpoint(struct ofi_rail *r, const struct ofi_dl *dl)
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_NONE};
 	int ret;
 
-	cq.size = OFI_RX_BUFFERS + OFI_TX_BUFFERS + READS_MAX;
+	cq.size = r->rx_buffers + OFI_TX_BUFFERS + READS_MAX;
 	ret = dl->fabric(r->info->fabric_attr, &r->fabric, NULL);
 	if (ret != 0)
 		return ofi_net_error(r, "fi_fabric", ret);
@@ -483,10 +482,14 @@ static void set_limits(struct ofi_rail *r)
 	r->packet_bytes = (r->rail.eager_max + sizeof(struct ofi_wire) + 63) / 64 * 64;
 	r->inject_max = inject < OFI_INJECT_MAX ? inject : OFI_INJECT_MAX;
 	r->tx_max = OFI_TX_BUFFERS;
+	r->rx_buffers = OFI_RX_BUFFERS;
 	if (ofi_is_provider(info, "sockets")) {
-		/* It stalls for ever, now and then, when both sides have many packets in flight:
-		 * seen with 128. */
+		/* It stalls for ever, and loses the order, when packets find no posted receive: a
+		 * window small enough, no inject, which cannot be counted, and room for all that
+		 * deferred works can fire at once (docs/decisions.md). */
 		r->tx_max = 8;
+		r->rx_buffers = 1024;
+		r->inject_max = 0;
 	}
 	r->writes_flags = !is_stream && inject >= sizeof(uint64_t);
 	/* See regcache.h: who uses registrations for addresses only. */

@@ -46,7 +46,7 @@ int ofi_is_provider(const struct fi_info *info, const char *name);
 
 /* ---- the rail ---- */
 
-#define OFI_RX_BUFFERS 128u /* posted receives */
+#define OFI_RX_BUFFERS 128u /* posted receives, unless the provider needs more */
 #define OFI_TX_BUFFERS 128u /* packets in flight */
 #define OFI_INJECT_MAX                                                                             \
 	256u /* bytes of a packet that is injected: copied twice, but without a completion */
@@ -134,6 +134,7 @@ struct ofi_rail {
 	struct ofi_req *unposted; /* receives that could not be posted again yet */
 	uint32_t tx_out, reads_out;
 	uint32_t tx_max;		/* packets in flight at most */
+	uint32_t rx_buffers;		/* receives posted */
 	struct stmpi_net_work *partial; /* READs with chunks still to start; utlist LL */
 	struct stmpi_net_peer *peers, *by_uid;
 	struct ofi_kept *kept; /* utlist LL, in order */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define HASH_NONFATAL_OOM 1 /* else uthash ends the process */
 #include "net/ofi/regcache.h"
 
 #include <stdlib.h>
@@ -6,6 +7,8 @@
 #include <utlist.h>
 
 #include "util/error.h"
+
+#define PAGE_BYTES 4096u /* no machine has smaller ones */
 
 void regcache_init(struct regcache *c, uint32_t max_idle,
 		   int (*open)(void *arg, const void *addr, size_t bytes,
@@ -19,8 +22,21 @@ void regcache_init(struct regcache *c, uint32_t max_idle,
 	c->max_idle = max_idle;
 }
 
+/* Nobody finds e any more. */
+static void hide(struct regcache *c, struct regcache_entry *e)
+{
+	if (e->is_found)
+		HASH_DEL(c->by_page, e);
+	e->is_found = 0;
+}
+
 static void drop(struct regcache *c, struct regcache_entry *e)
 {
+	hide(c, e);
+	if (e->users == 0) {
+		DL_DELETE2(c->idle_list, e, idle_prev, idle_next);
+		c->idle--;
+	}
 	DL_DELETE(c->entries, e);
 	c->close(c->arg, e);
 	free(e);
@@ -39,50 +55,52 @@ void regcache_fini(struct regcache *c)
 	}
 }
 
-/* Close idle entries, the longest unused first, until no more than max_idle are left. */
-static void evict(struct regcache *c)
+static const char *page_of(const char *addr)
 {
-	struct regcache_entry *e, *prev;
-
-	if (c->entries == NULL)
-		return;
-	for (e = c->entries->prev; c->idle > c->max_idle; e = prev) {
-		prev = e->prev;
-		if (e->users != 0)
-			continue;
-		c->idle--;
-		drop(c, e);
-	}
+	return addr - ((uintptr_t)addr & (PAGE_BYTES - 1));
 }
 
 static struct regcache_entry *find(struct regcache *c, const char *addr, size_t bytes)
 {
+	const char *page = page_of(addr);
 	struct regcache_entry *e;
 
-	DL_FOREACH (c->entries, e) {
-		if (addr >= e->addr && bytes <= e->bytes &&
-		    (size_t)(addr - e->addr) <= e->bytes - bytes)
-			return e;
-	}
-	return NULL;
+	HASH_FIND_PTR(c->by_page, &page, e);
+	if (e == NULL || bytes > e->bytes - (size_t)(addr - e->addr))
+		return NULL;
+	return e;
 }
 
 static int add(struct regcache *c, const char *addr, size_t bytes, struct regcache_entry **entry)
 {
-	struct regcache_entry *e = calloc(1, sizeof(*e));
+	struct regcache_entry *e = calloc(1, sizeof(*e)), *shorter;
 	int ret;
 
 	if (e == NULL)
 		return stmpi_error_set(STMPI_ENOMEM, "no memory for a registration");
 	e->addr = addr;
 	e->bytes = bytes;
-	ret = c->open(c->arg, addr, bytes, e);
+	if (c->max_idle > 0) {
+		e->addr = page_of(addr);
+		e->bytes = (size_t)(addr - e->addr) + bytes;
+		e->bytes = (e->bytes + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
+	}
+	ret = c->open(c->arg, e->addr, e->bytes, e);
 	if (ret != 0) {
 		free(e);
 		return ret;
 	}
-	DL_PREPEND(c->entries, e);
+	DL_APPEND(c->entries, e);
 	*entry = e;
+	if (c->max_idle == 0)
+		return 0;
+	HASH_FIND_PTR(c->by_page, &e->addr, shorter);
+	if (shorter != NULL && shorter->users == 0)
+		drop(c, shorter);
+	else if (shorter != NULL)
+		hide(c, shorter);
+	HASH_ADD_PTR(c->by_page, addr, e);
+	e->is_found = e->hh.tbl != NULL; /* NULL: uthash had no memory; then nobody shares it */
 	return 0;
 }
 
@@ -109,10 +127,9 @@ int regcache_get(struct regcache *c, const void *addr, size_t bytes, struct stmp
 		}
 	} else {
 		c->hits++;
-		c->idle -= e->users == 0;
-		if (c->entries != e) {
-			DL_DELETE(c->entries, e);
-			DL_PREPEND(c->entries, e);
+		if (e->users == 0) {
+			DL_DELETE2(c->idle_list, e, idle_prev, idle_next);
+			c->idle--;
 		}
 	}
 	e->users++;
@@ -126,11 +143,16 @@ int regcache_get(struct regcache *c, const void *addr, size_t bytes, struct stmp
 void regcache_put(struct regcache *c, struct stmpi_net_mr *mr)
 {
 	struct regcache_user *u = (struct regcache_user *)(void *)mr;
+	struct regcache_entry *e = u->entry;
 
-	if (--u->entry->users == 0) {
-		c->idle++;
-		evict(c);
-	}
 	u->next = c->pool;
 	c->pool = u;
+	if (--e->users > 0)
+		return;
+	DL_PREPEND2(c->idle_list, e, idle_prev, idle_next);
+	c->idle++;
+	if (!e->is_found)
+		drop(c, e);
+	else if (c->idle > c->max_idle)
+		drop(c, c->idle_list->idle_prev); /* the longest unused; a DL's head knows its end */
 }

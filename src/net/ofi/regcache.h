@@ -10,8 +10,10 @@
  * for whatever lies there then: it is kept here.
  * - Where the network card holds the pages (verbs, efa, cxi, psm3, opx), libfabric's own cache
  * below fi_mr_reg watches the memory; a second cache above it would undo that. There nothing is
- * kept here (max_idle = 0). It must not know of libfabric: registering is a callback. Not locked:
- * the engine's token guards it.
+ * kept here (max_idle = 0).
+ * What is kept is whole pages, and found by its first page: ten thousand small messages from one
+ * array share its pages, and a search costs the same however many there are.
+ * It must not know of libfabric: registering is a callback. Not locked: the engine's token guards it.
  */
 #ifndef STMPI_NET_OFI_REGCACHE_H
 #define STMPI_NET_OFI_REGCACHE_H
@@ -19,16 +21,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <uthash.h>
+
 #include "net/net.h"
 
 struct regcache_entry {
-	const char *addr; /* the registered range */
+	const char *addr; /* the registered range; the key where it is kept */
 	size_t bytes;
 	uint32_t users;
 	void *handle; /* the callback's own */
 	void *desc;
 	uint64_t base, key; /* remote address of addr[0], and key; set by the callback */
-	struct regcache_entry *next, *prev; /* newest use first (utlist DL) */
+	int is_found;			    /* in by_page: the next user may share it */
+	struct regcache_entry *next, *prev; /* of all (utlist DL) */
+	struct regcache_entry *idle_next, *idle_prev; /* without users, newest use first */
+	UT_hash_handle hh;
 };
 
 /* One user's view of an entry: what the core holds. */
@@ -44,7 +51,8 @@ struct regcache {
 	void *arg;
 	uint32_t max_idle; /* entries without users that are kept */
 	uint32_t idle;
-	struct regcache_entry *entries;
+	struct regcache_entry *entries, *idle_list;
+	struct regcache_entry *by_page; /* one for each first page: the longest */
 	struct regcache_user *pool;
 	uint64_t hits, misses;
 };
