@@ -188,8 +188,9 @@ static void send_empty(struct stmpi_proc *p, enum packet_kind kind, uint64_t coo
 }
 
 /*
- * Tell p of the credits that it is owed, before the control packets that wait: those may keep coming
- * for ever, from a peer that has no credits and announces every message. 0: no room; try again.
+ * Tell p of the credits that it is owed, before the control packets that wait: those may keep
+ * coming for ever, from a peer that has no credits and announces every message. 0: no room; try
+ * again.
  */
 static int give_credits(struct stmpi_proc *p)
 {
@@ -389,8 +390,8 @@ static int prepare(struct stmpi_net_work *w, struct stmpi_net_packet *packet)
 			return ret;
 		set_rts(op);
 		op->armed_as = ARMED_RTS;
-		packet->hdr = pack(PACKET_RTS, p, op->comm->ctx, op->comm->rank, op->tag,
-				   cookie_of(op));
+		packet->hdr =
+			pack(PACKET_RTS, p, op->comm->ctx, op->comm->rank, op->tag, cookie_of(op));
 		packet->data = &op->rts;
 		packet->bytes = sizeof(op->rts);
 		packet->ends_when_fired = 1;
@@ -450,7 +451,8 @@ void stmpi_proto_make_armable(struct stmpi_op *op, uint64_t shot)
 	w->peer = op->proc->peer;
 	w->src = op->buf;
 	w->bytes = op->bytes;
-	atomic_store_explicit(&w->armed.stage, STMPI_STAGE_OPEN, memory_order_relaxed); /* not queued yet */
+	atomic_store_explicit(&w->armed.stage, STMPI_STAGE_OPEN,
+			      memory_order_relaxed); /* not queued yet */
 	w->armed.shot = shot;
 	w->armed.gate = &op->proc->is_stuck;
 	w->armed.prepare = prepare;

@@ -25,12 +25,13 @@
 #include "util/log.h"
 #include "util/params.h"
 
-#define RING_MAX     16u
-#define CLOSE_NS     2000000000u
-#define LOOKS	     16u  /* fired works looked at in one poll */
-#define DEPTH_MAX    500u /* what a cxi card gives to all processes of a node, less its reserve */
-#define SOCKETS_MAX  512u /* half of the receives that a peer on sockets has posted; its transmit ring
-			      takes 2520 works at once */
+#define RING_MAX  16u
+#define CLOSE_NS  2000000000u
+#define LOOKS	  16u  /* fired works looked at in one poll */
+#define DEPTH_MAX 500u /* what a cxi card gives to all processes of a node, less its reserve */
+#define SOCKETS_MAX                                                                                \
+	512u /* half of the receives that a peer on sockets has posted; its transmit ring          \
+		 takes 2520 works at once */
 
 enum slot_state {
 	SLOT_FREE,
@@ -60,7 +61,7 @@ struct slot {
 struct line {
 	struct stmpi_line line;
 	struct ofi_rail *rail;
-	uint64_t first;	     /* shot; the others are counted from it */
+	uint64_t first; /* shot; the others are counted from it */
 	struct ofi_counter counters[RING_MAX];
 	struct line *next;
 };
@@ -314,16 +315,16 @@ static int line_arm(struct stmpi_line *line, struct stmpi_net_work *w, uint64_t 
 	if (stmpi_unlikely(ret != 0)) {
 		/* The stream may have copied its data here meanwhile: then it is late, and its
 		 * owner, who still has the data, posts it. */
-		(void)atomic_compare_exchange_strong_explicit(&w->armed.stage, &staged,
-							      STMPI_STAGE_OPEN,
-							      memory_order_relaxed,
-							      memory_order_relaxed);
+		(void)atomic_compare_exchange_strong_explicit(
+			&w->armed.stage, &staged, STMPI_STAGE_OPEN, memory_order_relaxed,
+			memory_order_relaxed);
 		return -STMPI_EAGAIN;
 	}
 	/*
-	 * sockets looks at the counter first and puts the work into its list then; a bump in between
-	 * finds no work, and the work waits for another. If the stream has passed, it may have bumped
-	 * before the list had the work, so look again. If it has not, its bump is yet to come.
+	 * sockets looks at the counter first and puts the work into its list then; a bump in
+	 * between finds no work, and the work waits for another. If the stream has passed, it may
+	 * have bumped before the list had the work, so look again. If it has not, its bump is yet
+	 * to come.
 	 */
 	if (stmpi_unlikely(atomic_load_explicit(&w->armed.stage, memory_order_acquire) ==
 			   STMPI_STAGE_PASSED))
@@ -513,7 +514,8 @@ static int choose_credits(struct ofi_rail *r, int is_cxi)
 {
 	int64_t asked = stmpi_param_int(STMPI_PARAM_TRIGGER_CREDITS);
 	uint32_t procs = r->attr.node_procs > 0 ? r->attr.node_procs : 1;
-	/* on sockets they are each process's own; a card's entries are all processes' of the node. */
+	/* on sockets they are each process's own; a card's entries are all processes' of the node.
+	 */
 	uint32_t share = is_cxi ? DEPTH_MAX / procs : SOCKETS_MAX;
 
 	if (asked < 0)

@@ -387,6 +387,8 @@ static void idle(struct stmpi_rail *rail)
 			lose(r, p);
 	}
 	ofi_deferred_nudge(r);
+	if (r->is_sockets)
+		ofi_sockets_idle(r);
 }
 
 /* ---- open and close ---- */
@@ -463,6 +465,8 @@ static int open_endpoint(struct ofi_rail *r, const struct ofi_dl *dl)
 	}
 	if (ret == 0)
 		ret = fi_enable(r->ep);
+	if (ret == 0 && r->is_sockets)
+		ofi_sockets_open(r);
 	return ret == 0 ? 0 : ofi_net_error(r, "fi_enable", ret);
 }
 
@@ -483,7 +487,8 @@ static void set_limits(struct ofi_rail *r)
 	r->inject_max = inject < OFI_INJECT_MAX ? inject : OFI_INJECT_MAX;
 	r->tx_max = OFI_TX_BUFFERS;
 	r->rx_buffers = OFI_RX_BUFFERS;
-	if (ofi_is_provider(info, "sockets")) {
+	r->is_sockets = ofi_is_provider(info, "sockets");
+	if (r->is_sockets) {
 		/* It stalls for ever, and loses the order, when packets find no posted receive: a
 		 * window small enough, no inject, which cannot be counted, and room for all that
 		 * deferred works can fire at once (docs/decisions.md). */

@@ -36,8 +36,9 @@ const struct ofi_dl *ofi_dl_get(void);
 /* ---- choose.c: which provider and device ---- */
 
 /*
- * The chosen fi_info, to be freed with ofi_dl_get()->freeinfo; it has FI_TRIGGER among its caps when
- * triggers may be deferred (STMPI_TRIGGER) and the provider offers it. -STMPI_ENODEV with a text.
+ * The chosen fi_info, to be freed with ofi_dl_get()->freeinfo; it has FI_TRIGGER among its caps
+ * when triggers may be deferred (STMPI_TRIGGER) and the provider offers it. -STMPI_ENODEV with a
+ * text.
  */
 int ofi_choose(struct fi_info **info);
 
@@ -98,7 +99,8 @@ struct stmpi_net_peer {
 	uint64_t flags_addr, flags_key;
 	int error; /* negative STMPI_E code once it is gone */
 	int is_told;
-	int is_used; /* something was sent to it */
+	int is_used;	/* something was sent to it */
+	uint32_t looks; /* sockets.c: how often its connection was looked for */
 	struct stmpi_net_peer *next;
 	UT_hash_handle hh;
 };
@@ -122,6 +124,7 @@ struct ofi_rail {
 	size_t packet_bytes; /* wire and largest payload */
 	size_t inject_max;   /* of a packet with its wire */
 	int writes_flags;    /* completion words by RMA; else by packet */
+	int is_sockets;	     /* the provider */
 	uint64_t next_key;
 	struct regcache cache;
 	struct stmpi_net_mr *flags_mr;
@@ -139,7 +142,7 @@ struct ofi_rail {
 	struct stmpi_net_peer *peers, *by_uid;
 	struct ofi_kept *kept; /* utlist LL, in order */
 	uint32_t kept_count;
-	struct ofi_wire *scratch; /* for injected packets */
+	struct ofi_wire *scratch;      /* for injected packets */
 	struct ofi_deferred *deferred; /* NULL: none */
 };
 
@@ -173,6 +176,12 @@ int ofi_deferred_is_busy(const struct ofi_rail *r);
 
 /* Tests begin near the end of what counters hold: the first value of completion counters. */
 extern uint64_t ofi_deferred_test_start;
+
+/* ---- sockets.c: the provider's TCP connections: after the endpoint is enabled; now and then ----
+ */
+
+void ofi_sockets_open(struct ofi_rail *r);
+void ofi_sockets_idle(struct ofi_rail *r);
 
 /* reg.c: registration; the cache's callbacks */
 int ofi_mr_open(void *arg, const void *addr, size_t bytes, struct regcache_entry *entry);

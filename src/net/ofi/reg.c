@@ -46,7 +46,8 @@ void ofi_mr_close(void *arg, struct regcache_entry *entry)
 
 int ofi_reg_own(struct ofi_rail *r, void *buf, size_t bytes, struct fid_mr **mr)
 {
-	int ret = fi_mr_reg(r->domain, buf, bytes, FI_SEND | FI_RECV, 0, r->next_key++, 0, mr, NULL);
+	int ret =
+		fi_mr_reg(r->domain, buf, bytes, FI_SEND | FI_RECV, 0, r->next_key++, 0, mr, NULL);
 
 	if (ret == 0 && r->info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
 		ret = fi_mr_bind(*mr, &r->ep->fid, 0);

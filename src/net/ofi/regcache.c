@@ -154,5 +154,6 @@ void regcache_put(struct regcache *c, struct stmpi_net_mr *mr)
 	if (!e->is_found)
 		drop(c, e);
 	else if (c->idle > c->max_idle)
-		drop(c, c->idle_list->idle_prev); /* the longest unused; a DL's head knows its end */
+		drop(c,
+		     c->idle_list->idle_prev); /* the longest unused; a DL's head knows its end */
 }

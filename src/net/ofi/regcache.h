@@ -13,7 +13,8 @@
  * kept here (max_idle = 0).
  * What is kept is whole pages, and found by its first page: ten thousand small messages from one
  * array share its pages, and a search costs the same however many there are.
- * It must not know of libfabric: registering is a callback. Not locked: the engine's token guards it.
+ * It must not know of libfabric: registering is a callback. Not locked: the engine's token guards
+ * it.
  */
 #ifndef STMPI_NET_OFI_REGCACHE_H
 #define STMPI_NET_OFI_REGCACHE_H
@@ -32,8 +33,8 @@ struct regcache_entry {
 	void *handle; /* the callback's own */
 	void *desc;
 	uint64_t base, key; /* remote address of addr[0], and key; set by the callback */
-	int is_found;			    /* in by_page: the next user may share it */
-	struct regcache_entry *next, *prev; /* of all (utlist DL) */
+	int is_found;	    /* in by_page: the next user may share it */
+	struct regcache_entry *next, *prev;	      /* of all (utlist DL) */
 	struct regcache_entry *idle_next, *idle_prev; /* without users, newest use first */
 	UT_hash_handle hh;
 };
