@@ -4,25 +4,19 @@
  * with two copies, and with process_vm_readv forbidden by the kernel), and over libfabric's tcp,
  * sockets and shm.
  */
-#include <check.h>
+#include "pair.h"
+
 #include <dirent.h>
-#include <errno.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "net/net.h"
 #include "net/trigger.h"
@@ -30,23 +24,15 @@
 #include "util/error.h"
 #include "util/params.h"
 
-#define NEED(cond)                                                                                 \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "side %d: %s:%d: %s (last error: %s)\n", side, __FILE__,   \
-				__LINE__, #cond, stmpi_error_text());                              \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
-
 /* The rails under test; provider NULL: our own shared memory. */
-static const struct variant {
-	const char *name, *provider, *cma;
-	int forbid; /* process_vm_readv by seccomp */
-} variants[] = {
-	{"shm", NULL, "auto", 0},	    {"shm two copies", NULL, "off", 0},
-	{"shm forbidden", NULL, "auto", 1}, {"tcp", "tcp", "auto", 0},
-	{"sockets", "sockets", "auto", 0},  {"libfabric shm", "shm", "auto", 0},
+static const struct variant variants[] = {
+	{"shm", NULL, "auto", 0, "software", "-1"},
+	{"shm two copies", NULL, "off", 0, "software", "-1"},
+	{"shm forbidden", NULL, "auto", 1, "software", "-1"},
+	{"tcp", "tcp", "auto", 0, "software", "-1"},
+	{"sockets", "sockets", "auto", 0, "software", "-1"},
+	{"sockets, deferred", "sockets", "auto", 0, "deferred", "-1"},
+	{"libfabric shm", "shm", "auto", 0, "software", "-1"},
 };
 
 /* libfabric is not built with the thread sanitizer, which then takes its locks for races. */
@@ -55,183 +41,6 @@ static const struct variant {
 #else
 #define VARIANTS ((int)(sizeof(variants) / sizeof(variants[0])))
 #endif
-
-static int side, wire;
-static struct stmpi_flags flags;
-static struct stmpi_rail *rail;
-static struct stmpi_net_peer *peer, *self;
-static int peer_gone;
-
-/* What came: packets are numbered in hdr.w[0], per sender in order. */
-static uint64_t came[2], wrong;
-static void (*on_packet)(int from, const struct stmpi_net_hdr *hdr, const void *payload,
-			 size_t bytes);
-
-static void fill(void *buf, size_t bytes, uint64_t key)
-{
-	unsigned char *p = buf;
-
-	for (size_t i = 0; i < bytes; i++)
-		p[i] = (unsigned char)(key * 29 + i * 5 + (i >> 8) * 3);
-}
-
-static int is_right(const void *buf, size_t bytes, uint64_t key)
-{
-	const unsigned char *p = buf;
-
-	for (size_t i = 0; i < bytes; i++) {
-		if (p[i] != (unsigned char)(key * 29 + i * 5 + (i >> 8) * 3))
-			return 0;
-	}
-	return 1;
-}
-
-static void packet(void *arg, void *user, const struct stmpi_net_hdr *hdr, const void *payload,
-		   size_t bytes)
-{
-	int from = *(int *)user;
-
-	(void)arg;
-	if ((uintptr_t)payload % 8 != 0)
-		wrong++;
-	if (on_packet != NULL) {
-		on_packet(from, hdr, payload, bytes);
-		return;
-	}
-	if (hdr->w[0] != came[from] || hdr->w[1] != ~hdr->w[0] || hdr->w[2] != bytes ||
-	    !is_right(payload, bytes, hdr->w[0]))
-		wrong++;
-	came[from]++;
-}
-
-static void failed(void *arg, void *user, int error)
-{
-	(void)arg;
-	(void)user;
-	(void)error;
-	peer_gone++;
-}
-
-static const struct stmpi_net_upcalls upcalls = {NULL, packet, failed};
-
-static void swap(const void *mine, void *theirs, size_t bytes)
-{
-	NEED(write(wire, mine, bytes) == (ssize_t)bytes);
-	NEED(recv(wire, theirs, bytes, MSG_WAITALL) == (ssize_t)bytes);
-}
-
-/* Both are here; the rail is polled meanwhile, since a provider may need it to finish. */
-static void meet(void)
-{
-	char a = 1, b;
-
-	NEED(write(wire, &a, 1) == 1);
-	while (recv(wire, &b, 1, MSG_DONTWAIT) != 1)
-		rail->ops->poll(rail);
-}
-
-static const struct stmpi_net_ops *ops_of(const struct variant *v)
-{
-	return v->provider != NULL ? &stmpi_net_ofi_ops : &stmpi_net_shm_ops;
-}
-
-static void forbid_readv(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
-
-	NEED(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	NEED(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
-}
-
-static void begin(const struct variant *v)
-{
-	static int users[2] = {0, 1};
-	struct stmpi_net_attr attr = {&upcalls, &flags, 1000 + (uint64_t)side};
-	unsigned char addr[2][STMPI_NET_ADDR_BYTES];
-	size_t bytes[2];
-
-	setenv("STMPI_OFI_PROVIDER", v->provider != NULL ? v->provider : "", 1);
-	setenv("STMPI_SHM_CMA", v->cma, 1);
-	stmpi_params_reload();
-	if (v->forbid)
-		forbid_readv();
-	NEED(stmpi_flags_init(&flags) == 0);
-	NEED(ops_of(v)->open(&attr, &rail) == 0);
-	NEED(rail->ops->address(rail, addr[side], &bytes[side]) == 0);
-	NEED(bytes[side] <= STMPI_NET_ADDR_BYTES);
-	swap(addr[side], addr[!side], STMPI_NET_ADDR_BYTES);
-	swap(&bytes[side], &bytes[!side], sizeof(bytes[0]));
-	NEED(rail->ops->connect(rail, addr[side], bytes[side], &users[side], &self) == 0);
-	NEED(rail->ops->connect(rail, addr[!side], bytes[!side], &users[!side], &peer) == 0);
-	meet();
-}
-
-static void end(void)
-{
-	uint64_t limit = stmpi_clock_ns() + 10000000000u;
-
-	meet();
-	while (rail->ops->is_busy(rail) && stmpi_clock_ns() < limit)
-		rail->ops->poll(rail);
-	NEED(!rail->ops->is_busy(rail));
-	meet();
-	rail->ops->close(rail);
-	stmpi_flags_fini(&flags);
-}
-
-static void two(const struct variant *v, void (*body)(void))
-{
-	char why[512] = "";
-	int ends[2], status;
-	pid_t child;
-
-	setenv("STMPI_OFI_PROVIDER", v->provider != NULL ? v->provider : "", 1);
-	stmpi_params_reload();
-	if (ops_of(v)->probe(why, sizeof(why)) != 0) {
-		printf("%s is not here, skipped: %s\n", v->name, why);
-		return;
-	}
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	child = fork();
-	side = child == 0;
-	wire = ends[side];
-	close(ends[!side]);
-	begin(v);
-	body();
-	end();
-	if (child == 0)
-		exit(0);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
-}
-
-static struct stmpi_net_work *send_work(struct stmpi_net_work *w, struct stmpi_net_peer *to,
-					const void *src, size_t bytes, uint64_t number)
-{
-	memset(w, 0, sizeof(*w));
-	w->work.kind = STMPI_WORK_SEND;
-	w->rail = rail;
-	w->peer = to;
-	w->src = src;
-	w->bytes = bytes;
-	w->hdr = (struct stmpi_net_hdr){{number, ~number, bytes}};
-	return w;
-}
-
-static void post(struct stmpi_net_work *w)
-{
-	int ret;
-
-	while ((ret = rail->ops->post(rail, w)) == -STMPI_EAGAIN)
-		rail->ops->poll(rail);
-	NEED(ret == 0);
-}
 
 /* ---- packets ---- */
 
@@ -692,7 +501,7 @@ static int count_maps(void)
 static void open_send_close(void)
 {
 	static int user;
-	struct stmpi_net_attr attr = {&upcalls, &flags, 5};
+	struct stmpi_net_attr attr = {1, &upcalls, &flags, 5};
 	unsigned char addr[STMPI_NET_ADDR_BYTES];
 	struct stmpi_net_work w;
 	size_t bytes;
@@ -748,7 +557,7 @@ END_TEST
 
 START_TEST(test_unknown_provider_says_why)
 {
-	struct stmpi_net_attr attr = {&upcalls, &flags, 5};
+	struct stmpi_net_attr attr = {1, &upcalls, &flags, 5};
 	char why[512];
 
 	setenv("STMPI_OFI_PROVIDER", "carrier_pigeon", 1);

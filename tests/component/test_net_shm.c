@@ -87,7 +87,7 @@ static void wait_step(int who, int n)
 
 static void rail_begin(const char *cma)
 {
-	struct stmpi_net_attr attr = {&upcalls, &flags, 500 + (uint64_t)me};
+	struct stmpi_net_attr attr = {4, &upcalls, &flags, 500 + (uint64_t)me};
 	struct address *a = &board->addresses[me];
 
 	setenv("STMPI_SHM_CMA", cma, 1);
