@@ -22,8 +22,7 @@ struct stmpi_net_peer *peer, *self;
 int peer_gone;
 
 uint64_t came[2], wrong;
-void (*on_packet)(int from, const struct stmpi_net_hdr *hdr, const void *payload,
-			 size_t bytes);
+void (*on_packet)(int from, const struct stmpi_net_hdr *hdr, const void *payload, size_t bytes);
 
 void fill(void *buf, size_t bytes, uint64_t key)
 {
@@ -171,7 +170,7 @@ void two(const struct variant *v, void (*body)(void))
 }
 
 struct stmpi_net_work *send_work(struct stmpi_net_work *w, struct stmpi_net_peer *to,
-					const void *src, size_t bytes, uint64_t number)
+				 const void *src, size_t bytes, uint64_t number)
 {
 	memset(w, 0, sizeof(*w));
 	w->work.kind = STMPI_WORK_SEND;

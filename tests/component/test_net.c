@@ -293,8 +293,10 @@ static void trigger_calls(void)
 	NEED(stmpi_trigger_create(&t) == 0 && stmpi_trigger_create(&u) == 0);
 	NEED(stmpi_trigger_set(t, 3) == 0); /* nothing there */
 	for (int i = 0; i < 10; i++)
-		NEED(stmpi_trigger_queue(t, 5 + (uint64_t)i / 2, &call_of(&calls[i], i)->work) == 0);
-	NEED(stmpi_trigger_set(t, 4) == 0 && started_count == 0); /* control: below every threshold */
+		NEED(stmpi_trigger_queue(t, 5 + (uint64_t)i / 2, &call_of(&calls[i], i)->work) ==
+		     0);
+	NEED(stmpi_trigger_set(t, 4) == 0 &&
+	     started_count == 0); /* control: below every threshold */
 	NEED(stmpi_trigger_set(t, 5) == 2);
 	NEED(stmpi_trigger_set(t, 8) == 6);
 	for (int i = 0; i < 8; i++)
@@ -384,8 +386,8 @@ static void *queue_calls(void *arg)
 	struct shared_trigger *s = arg;
 
 	for (int i = 0; i < 50000; i++)
-		NEED(stmpi_trigger_queue(s->trigger, (uint64_t)i, &call_of(&s->calls[i], i)->work) ==
-		     0);
+		NEED(stmpi_trigger_queue(s->trigger, (uint64_t)i,
+					 &call_of(&s->calls[i], i)->work) == 0);
 	return NULL;
 }
 
