@@ -62,6 +62,28 @@ if [ "$(tools/stmpi_info --providers | wc -l)" -gt 2 ]; then
 	grep -q 'STMPI_OFI_PROVIDER=carrier_pigeon.*it offers' <<< "$output" || fail "carrier_pigeon: $output"
 fi
 # A wrong value is an error of the first call that needs it.
+# Deferred triggers where they cannot be: an error that names the provider and the setting. Too many processes for the
+# works there are: software, unless it is forced.
+refuses() # PATTERN NAME=VALUE... [-- COMMAND...]
+{
+	local pattern=$1 settings=() output
+	shift
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do settings+=("$1"); shift; done
+	[ $# -eq 0 ] || shift
+	output=$(env "${settings[@]}" timeout 60 $run -n 2 "$@" $smoke 2>&1 < /dev/null) && fail "${settings[*]} was taken"
+	grep -qE -e "$pattern" <<< "$output" || fail "${settings[*]}: no \"$pattern\" in: $output"
+}
+refuses 'provider tcp.* has no deferred work' STMPI_TRIGGER=deferred STMPI_OFI_PROVIDER=tcp
+refuses 'provider shm has no deferred work' STMPI_TRIGGER=deferred STMPI_OFI_PROVIDER=shm
+refuses 'ranks 0 and 1 are on one node and use stmpi-shm, which has no deferred work' STMPI_TRIGGER=deferred
+for n in 0 -2 2049 99999999999; do
+	refuses "STMPI_TRIGGER_CREDITS=\"$n\": must be -1 or from 1 to 2048" STMPI_TRIGGER_CREDITS=$n STMPI_OFI_PROVIDER=sockets
+done
+refuses 'STMPI_TRIGGER_CREDITS=600: sockets on .* has 512' STMPI_TRIGGER_CREDITS=600 STMPI_OFI_PROVIDER=sockets
+refuses '600 processes on this node share the 500 works of sockets' STMPI_TRIGGER=deferred STMPI_OFI_PROVIDER=sockets \
+	-- env MPI_LOCALNRANKS=600
+expect 0 '' env STMPI_OFI_PROVIDER=sockets $run -n 2 env MPI_LOCALNRANKS=600 $smoke
+expect 0 'deferred.*armed' env STMPI_OFI_PROVIDER=sockets STMPI_TRIGGER_CREDITS=2 $run --stats -n 2 $smoke
 output=$(STMPI_EAGER_CREDITS=0 timeout 60 $run -n 2 $smoke 2>&1) && fail "credits of 0 were taken"
 grep -q 'STMPI_EAGER_CREDITS="0": must be a whole number from 1' <<< "$output" || fail "credits: $output"
 

@@ -555,6 +555,10 @@ static void rail_close(struct stmpi_rail *rail)
 		return;
 	if (r->ep != NULL && r->cq != NULL)
 		say_goodbye(r);
+	/* sockets does not free what is posted beyond its pool. */
+	for (uint32_t i = 0; r->is_sockets && r->ep != NULL && r->reqs != NULL && i < r->rx_buffers;
+	     i++)
+		(void)fi_cancel(&r->ep->fid, &r->reqs[i].context);
 	ofi_deferred_close(r);
 	if (r->flags_mr != NULL)
 		regcache_put(&r->cache, r->flags_mr);
