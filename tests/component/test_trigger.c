@@ -13,6 +13,7 @@
 
 #define N 1000
 
+static struct stmpi_net_work works[N];
 static int posted[N], posted_count, room, next_ret;
 static int ended[N], statuses[N], ended_count;
 
