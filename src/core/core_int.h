@@ -39,10 +39,10 @@ struct stmpi_proc {
 	uint32_t owed;	  /* its eager packets that were received here since it was last told */
 	struct stmpi_op *sendq, *sendq_tail; /* started sends that found no room, in order */
 	_Atomic uint32_t is_stuck; /* 1 while sendq is not empty: streams must not fire over it */
-	struct stmpi_ctrl *ctrlq;	     /* the same for control packets (utlist DL) */
-	struct stmpi_proc *busy_next;	     /* in engine.busy while a queue is not empty */
+	struct stmpi_ctrl *ctrlq;  /* the same for control packets (utlist DL) */
+	struct stmpi_proc *busy_next; /* in engine.busy while a queue is not empty */
 	int is_busy;
-	int owes_much; /* a credit packet found no room */
+	int owes_much;	   /* a credit packet found no room */
 	UT_hash_handle hh; /* by uid */
 };
 
@@ -102,8 +102,8 @@ struct stmpi_op {
 		state; /* written by the owner until queued, then under the token; dumps read it */
 	uint8_t flags; /* STMPI_OP_F_*: set by the owner before it is queued, ORPHAN under the token
 			*/
-	uint8_t armed_as;   /* proto.c: which packet was prepared for it; the token */
-	uint8_t is_armable; /* its `net` is queued on the trigger in place of `start` */
+	uint8_t armed_as;	/* proto.c: which packet was prepared for it; the token */
+	uint8_t is_armable;	/* its `net` is queued on the trigger in place of `start` */
 	_Atomic uint8_t untold; /* waited for without a status: an error must stick to the stream */
 	uint32_t started_tick;	/* engine tick at the start */
 	struct stmpi_result result;		 /* complete before the word is released */
@@ -192,9 +192,9 @@ struct stmpi_engine {
 	struct stmpi_proc *busy;	     /* peers with queues */
 	struct stmpi_op *reads, *reads_tail; /* receives whose READ found no room */
 	struct stmpi_op *orphans;	     /* given-up sends that end by a peer's write */
-	struct stmpi_proc *procs;  /* uthash by uid */
-	struct stmpi_flags flags;  /* also under flags_mutex, for pools of streams */
-	struct stmpi_op_pool pool; /* ordinary operations; owner's lock: the token */
+	struct stmpi_proc *procs;	     /* uthash by uid */
+	struct stmpi_flags flags;	     /* also under flags_mutex, for pools of streams */
+	struct stmpi_op_pool pool;	     /* ordinary operations; owner's lock: the token */
 	struct stmpi_stats stats;
 	_Atomic uint64_t
 		polls; /* rounds made; written under the token, read by the progress thread */
@@ -206,9 +206,9 @@ struct stmpi_engine {
 	struct stmpi_net_upcalls upcalls;
 	uint64_t uid;
 	uint64_t node;
-	uint32_t credits;	 /* per peer */
+	uint32_t credits;	     /* per peer */
 	_Atomic uint32_t node_procs; /* most ranks of one communicator on this node so far */
-	uint32_t watchdog_ticks; /* 0: none */
+	uint32_t watchdog_ticks;     /* 0: none */
 	int forces_ofi;
 	int forces_shm;
 	unsigned char image_send[STMPI_STATUS_BYTES]; /* status of a send that went well */

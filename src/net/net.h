@@ -65,8 +65,8 @@ struct stmpi_work {
 	enum stmpi_work_kind kind;
 	/*
 	 * CALL: the work itself. Others: called once when a post that returned 1 has ended, or when
-	 * a queued work has ended in any way; status is 0 or -STMPI_E. A queued work that is armable
-	 * (stmpi_net_armed.shot is not 0) is told of earlier, too: STMPI_WORK_FIRED, or
+	 * a queued work has ended in any way; status is 0 or -STMPI_E. A queued work that is
+	 * armable (stmpi_net_armed.shot is not 0) is told of earlier, too: STMPI_WORK_FIRED, or
 	 * STMPI_WORK_LATE: its trigger has been reached but it was not armed; it is the owner's
 	 * again, who posts it.
 	 */
@@ -76,7 +76,8 @@ struct stmpi_work {
 /* What stmpi_trigger_fire and the arming side agree on: the word `stage` of a work. */
 #define STMPI_STAGE_OPEN   UINT64_C(0) /* neither armed nor passed by the stream */
 #define STMPI_STAGE_PASSED UINT64_C(1) /* the stream has passed: too late to arm */
-#define STMPI_STAGE_WHOLE  UINT64_C(2) /* armed, nothing is to be copied; else: where to copy src */
+#define STMPI_STAGE_WHOLE  UINT64_C(2) /* armed, nothing is to be copied; else: where to copy src  \
+					*/
 
 enum stmpi_armed_state {
 	STMPI_ARMED_NOT,
@@ -115,21 +116,22 @@ struct stmpi_net_work {
 	struct stmpi_work work;
 	struct stmpi_rail *rail;
 	struct stmpi_net_peer *peer;
-	const void *src;	 /* SEND: payload, any memory of the process */
-	size_t bytes;		 /* SEND, READ */
+	const void *src;	  /* SEND: payload, any memory of the process */
+	size_t bytes;		  /* SEND, READ */
 	struct stmpi_net_hdr hdr; /* SEND */
 	union {
-		struct {	  /* READ */
+		struct {			 /* READ */
 			void *dst;		 /* destination */
 			struct stmpi_net_mr *mr; /* registration of dst, from this rail */
 			uint64_t remote_addr;	 /* from the peer's stmpi_net_mr */
 			uint64_t remote_key;
 		};
-		struct {			     /* FLAG */
-			uint64_t value;		     /* to store */
-			uint32_t flag_index;	     /* word in the peer's arena */
+		struct {		     /* FLAG */
+			uint64_t value;	     /* to store */
+			uint32_t flag_index; /* word in the peer's arena */
 		};
-		struct stmpi_net_armed armed; /* SEND that is queued on a trigger; zeroed otherwise */
+		struct stmpi_net_armed
+			armed; /* SEND that is queued on a trigger; zeroed otherwise */
 	};
 	/* The rail's own while the work is posted. */
 	struct stmpi_net_work *next;
@@ -184,9 +186,9 @@ struct stmpi_defer_ops {
 	int (*make_ready)(struct stmpi_line *line, uint64_t shot, uint64_t fired);
 
 	/*
-	 * Under the token: queue a work in the network, to go when its shot is fired. Works are armed
-	 * in order of shots. -STMPI_EAGAIN: no credit, or the counter is not free yet. 1: too late,
-	 * the stream has passed it.
+	 * Under the token: queue a work in the network, to go when its shot is fired. Works are
+	 * armed in order of shots. -STMPI_EAGAIN: no credit, or the counter is not free yet. 1: too
+	 * late, the stream has passed it.
 	 */
 	int (*arm)(struct stmpi_line *line, struct stmpi_net_work *work, uint64_t fired);
 
@@ -209,7 +211,7 @@ struct stmpi_defer_ops {
 struct stmpi_rail {
 	const struct stmpi_net_ops *ops;
 	const struct stmpi_defer_ops *defer; /* NULL: no deferred work */
-	size_t eager_max;     /* largest payload of a SEND, in bytes */
+	size_t eager_max;		     /* largest payload of a SEND, in bytes */
 	size_t eager_best;    /* payloads up to here are faster as SEND than by READ */
 	char description[96]; /* for people: "tcp;ofi_rxm on eth0" */
 };

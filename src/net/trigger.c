@@ -14,11 +14,12 @@ struct record {
 };
 
 /*
- * Who fires. `rung` is the newest shot that the stream has passed, `fired` the newest that the line's
- * counters know. The stream's thread fires only while both are equal, so while nobody else has
- * anything to fire. When it may not (a counter is not free yet, the gate is shut) it leaves the shot,
- * and from then on the token's holder fires what set finds reached, until it has caught up; then it
- * is the stream's turn again. `fired` passes the turn: stored with release, loaded with acquire.
+ * Who fires. `rung` is the newest shot that the stream has passed, `fired` the newest that the
+ * line's counters know. The stream's thread fires only while both are equal, so while nobody else
+ * has anything to fire. When it may not (a counter is not free yet, the gate is shut) it leaves the
+ * shot, and from then on the token's holder fires what set finds reached, until it has caught up;
+ * then it is the stream's turn again. `fired` passes the turn: stored with release, loaded with
+ * acquire.
  */
 struct stmpi_trigger {
 	struct stmpi_spscq q;
@@ -140,9 +141,9 @@ int stmpi_trigger_arm(struct stmpi_trigger *t)
 			if (!atomic_load_explicit(&w->armed.may_arm, memory_order_acquire))
 				break;
 			/* The stream has passed it: set starts it, and nothing may overtake it. */
-			if (t->line->ops->arm(t->line, w,
-					      atomic_load_explicit(&t->fired, memory_order_acquire)) !=
-			    0) {
+			if (t->line->ops->arm(
+				    t->line, w,
+				    atomic_load_explicit(&t->fired, memory_order_acquire)) != 0) {
 				count_spilled(t, w);
 				break;
 			}
@@ -163,9 +164,10 @@ int stmpi_trigger_arm(struct stmpi_trigger *t)
 int stmpi_trigger_fire(struct stmpi_trigger *t, struct stmpi_net_work *w)
 {
 	struct stmpi_net_armed *a = &w->armed;
-	/* Acquire and release: who armed it has filled the packet's head; who finds PASSED leaves src
-	 * alone. Partner: the compare-and-swap in the rail's arm. */
-	uint64_t stage = atomic_exchange_explicit(&a->stage, STMPI_STAGE_PASSED, memory_order_acq_rel);
+	/* Acquire and release: who armed it has filled the packet's head; who finds PASSED leaves
+	 * src alone. Partner: the compare-and-swap in the rail's arm. */
+	uint64_t stage =
+		atomic_exchange_explicit(&a->stage, STMPI_STAGE_PASSED, memory_order_acq_rel);
 	uint64_t before = t->rung;
 	int is_fired = 0;
 
@@ -215,7 +217,8 @@ static int start_armable(struct stmpi_trigger *t, struct stmpi_net_work *w)
 	struct stmpi_net_armed *a = &w->armed;
 
 	if (stmpi_likely(a->state == STMPI_ARMED_QUEUED)) {
-		if ((int64_t)(atomic_load_explicit(&t->fired, memory_order_acquire) - a->shot) < 0 &&
+		if ((int64_t)(atomic_load_explicit(&t->fired, memory_order_acquire) - a->shot) <
+			    0 &&
 		    (atomic_load_explicit(a->gate, memory_order_acquire) != 0 ||
 		     !catch_up(t, a->shot)))
 			return 0;

@@ -11,8 +11,8 @@
  * was not armed when the stream came by is handed to its owner to be posted.
  *
  * Order: works are armed in queue order, none over the head of one that is not armed; the stream
- * fires them in order; and one that is not armed is posted before any behind it is armed. So what was
- * armed never shows in the order of messages.
+ * fires them in order; and one that is not armed is posted before any behind it is armed. So what
+ * was armed never shows in the order of messages.
  */
 #ifndef STMPI_NET_TRIGGER_H
 #define STMPI_NET_TRIGGER_H

@@ -43,10 +43,10 @@ struct stmpi_stream_hook {
 enum stmpi_memop_kind {
 	STMPI_MEMOP_DOORBELL, /* store value to *addr, then hook->doorbell where the stream drives
 				 progress */
-	STMPI_MEMOP_FIRE,     /* hook->fire(arg, addr, value); only where the stream drives progress */
-	STMPI_MEMOP_WRITE,    /* store value to *addr; nobody is told */
-	STMPI_MEMOP_WAIT,     /* wait until (int64_t)(*addr - value) >= 0 */
-	STMPI_MEMOP_COPY,     /* copy `value` bytes from src to addr */
+	STMPI_MEMOP_FIRE,  /* hook->fire(arg, addr, value); only where the stream drives progress */
+	STMPI_MEMOP_WRITE, /* store value to *addr; nobody is told */
+	STMPI_MEMOP_WAIT,  /* wait until (int64_t)(*addr - value) >= 0 */
+	STMPI_MEMOP_COPY,  /* copy `value` bytes from src to addr */
 };
 
 /* One entry of a batch: a 64-bit memory operation or a small copy, in stream order. */

@@ -40,11 +40,11 @@ static const struct stmpi_param_desc table[STMPI_PARAM_COUNT] = {
 	[STMPI_PARAM_OFI_DOMAIN] =
 		{"STMPI_OFI_DOMAIN", STRING, .fallback = "",
 		 .help = "libfabric domain (network device); empty: the closest one"},
-	[STMPI_PARAM_TRIGGER] = {"STMPI_TRIGGER", CHOICE(triggers), .fallback = "auto",
-				 .is_shared = 1,
-				 .help = "what fires an enqueued send: the network itself (deferred: "
-					 "sockets, cxi) or the library (software); auto: deferred "
-					 "where the provider can"},
+	[STMPI_PARAM_TRIGGER] =
+		{"STMPI_TRIGGER", CHOICE(triggers), .fallback = "auto", .is_shared = 1,
+		 .help = "what fires an enqueued send: the network itself (deferred: "
+			 "sockets, cxi) or the library (software); auto: deferred "
+			 "where the provider can"},
 	[STMPI_PARAM_TRIGGER_CREDITS] =
 		{"STMPI_TRIGGER_CREDITS", INT(-1, 2048), .fallback = "-1",
 		 .help = "sends that this process may have armed in the network at once; more wait "
@@ -181,8 +181,8 @@ static int bad_value(enum stmpi_param p)
 	size_t n = 0;
 
 	if (p == STMPI_PARAM_TRIGGER_CREDITS)
-		return stmpi_error_set(STMPI_ECONFIG, "%s=\"%s\": must be -1 or from 1 to %lld", d->env,
-				       values[p].text, (long long)d->max);
+		return stmpi_error_set(STMPI_ECONFIG, "%s=\"%s\": must be -1 or from 1 to %lld",
+				       d->env, values[p].text, (long long)d->max);
 	if (d->type == STMPI_PARAM_INT)
 		return stmpi_error_set(
 			STMPI_ECONFIG, "%s=\"%s\": must be a whole number from %lld to %lld",

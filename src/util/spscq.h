@@ -84,8 +84,8 @@ static inline void *stmpi_spscq_peek(struct stmpi_spscq *q)
 }
 
 /*
- * A second place of the consumer's, ahead of _peek: for looking at records before their turn. Zeroed
- * is a valid start.
+ * A second place of the consumer's, ahead of _peek: for looking at records before their turn.
+ * Zeroed is a valid start.
  */
 struct stmpi_spscq_cursor {
 	struct stmpi_spscq_chunk *chunk;

@@ -36,7 +36,8 @@ static void on_idle(void)
 	atomic_fetch_add(&idles, 1);
 }
 
-static const struct stmpi_stream_hook hook = {on_doorbell, on_poll, on_idle};
+static const struct stmpi_stream_hook hook = {
+	.doorbell = on_doorbell, .poll = on_poll, .idle = on_idle};
 
 static void sleep_ms(int ms)
 {

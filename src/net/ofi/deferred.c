@@ -355,8 +355,15 @@ static void line_fly(struct stmpi_line *line, struct stmpi_net_work *w)
 	DL_APPEND(d->flying, s);
 	d->flying_count++;
 	w->work.fn(&w->work, STMPI_WORK_FIRED);
-	if (s->state == SLOT_FLYING && has_ended(s))
+	if (s->state != SLOT_FLYING)
+		return;
+	if (has_ended(s)) {
 		slot_end(d, s);
+	} else if (stmpi_unlikely(s->peer->error != 0)) {
+		/* Fired at a peer that had been lost before: nobody will tell of it again. */
+		slot_lose(d, s);
+		tell(s, -STMPI_EPEER);
+	}
 }
 
 static void forget(struct stmpi_net_work *w)

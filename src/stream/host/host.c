@@ -478,10 +478,8 @@ static void detach(struct stmpi_stream_port *port)
 static int batch(struct stmpi_stream_port *port, const struct stmpi_memop *ops, int n)
 {
 	static const uint8_t kinds[] = {
-		[STMPI_MEMOP_DOORBELL] = HOST_DOORBELL,
-		[STMPI_MEMOP_FIRE] = HOST_FIRE,
-		[STMPI_MEMOP_WRITE] = HOST_WRITE,
-		[STMPI_MEMOP_WAIT] = HOST_WAIT,
+		[STMPI_MEMOP_DOORBELL] = HOST_DOORBELL, [STMPI_MEMOP_FIRE] = HOST_FIRE,
+		[STMPI_MEMOP_WRITE] = HOST_WRITE,	[STMPI_MEMOP_WAIT] = HOST_WAIT,
 		[STMPI_MEMOP_COPY] = HOST_COPY,
 	};
 	struct host_port *p = (struct host_port *)port;
