@@ -76,8 +76,7 @@ struct stmpi_work {
 /* What stmpi_trigger_fire and the arming side agree on: the word `stage` of a work. */
 #define STMPI_STAGE_OPEN   UINT64_C(0) /* neither armed nor passed by the stream */
 #define STMPI_STAGE_PASSED UINT64_C(1) /* the stream has passed: too late to arm */
-#define STMPI_STAGE_WHOLE  UINT64_C(2) /* armed, nothing is to be copied; else: where to copy src  \
-					*/
+#define STMPI_STAGE_WHOLE  UINT64_C(2) /* armed, nothing to copy; above: where to copy src */
 
 enum stmpi_armed_state {
 	STMPI_ARMED_NOT,
