@@ -42,7 +42,6 @@ struct stmpi_proc {
 	struct stmpi_ctrl *ctrlq;  /* the same for control packets (utlist DL) */
 	struct stmpi_proc *busy_next; /* in engine.busy while a queue is not empty */
 	int is_busy;
-	int owes_much;	   /* a credit packet found no room */
 	UT_hash_handle hh; /* by uid */
 };
 

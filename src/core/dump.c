@@ -75,10 +75,9 @@ static void dump_deferred(FILE *out)
 
 	E->ofi->defer->stats(E->ofi, &d);
 	fprintf(out,
-		"stmpi[%d] deferred work: credits %u, armed at most %u, now %u, lost %u; sends "
-		"armed "
-		"%llu; spilled %llu, of these refilled %llu; started by software %llu; doorbell "
-		"%s\n",
+		"stmpi[%d] deferred work: credits %u, armed at most %u, now %u, lost %u; "
+		"sends armed %llu; spilled %llu, of these refilled %llu; "
+		"started by software %llu; doorbell %s\n",
 		(int)getpid(), d.credits, d.highest, d.armed, d.lost, (unsigned long long)d.total,
 		(unsigned long long)t->spilled, (unsigned long long)t->refilled,
 		(unsigned long long)t->late, d.doorbell);

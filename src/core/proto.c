@@ -125,10 +125,6 @@ static void send_ctrl(struct stmpi_proc *p, struct stmpi_ctrl *c)
 {
 	int ret = -STMPI_EAGAIN;
 
-	c->net.rail = p->rail;
-	c->net.peer = p->peer;
-	c->net.work.fn = ctrl_done;
-	c->next = NULL;
 	if (stmpi_likely(p->ctrlq == NULL))
 		ret = post_ctrl(p, &c->net);
 	if (ret == -STMPI_EAGAIN) {
@@ -152,6 +148,9 @@ static struct stmpi_ctrl *ctrl_for(struct stmpi_proc *p, enum stmpi_work_kind ki
 		return NULL;
 	}
 	c->net.work.kind = kind;
+	c->net.work.fn = ctrl_done;
+	c->net.rail = p->rail;
+	c->net.peer = p->peer;
 	return c;
 }
 
@@ -166,58 +165,55 @@ static void write_word(struct stmpi_proc *p, uint64_t cookie)
 	send_ctrl(p, c);
 }
 
-static void set_empty(struct stmpi_ctrl *c, struct stmpi_proc *p, enum packet_kind kind,
-		      uint64_t cookie)
+/* A packet without a payload, for send_ctrl or post_ctrl; NULL as ctrl_for. */
+static struct stmpi_ctrl *empty_for(struct stmpi_proc *p, enum packet_kind kind, uint64_t cookie)
 {
-	c->net.rail = p->rail;
-	c->net.peer = p->peer;
-	c->net.work.fn = ctrl_done;
+	struct stmpi_ctrl *c = ctrl_for(p, STMPI_WORK_SEND);
+
+	if (c == NULL)
+		return NULL;
 	c->net.src = NULL;
 	c->net.bytes = 0;
 	c->net.hdr = pack(kind, p, 0, 0, 0, cookie);
+	return c;
 }
 
 static void send_empty(struct stmpi_proc *p, enum packet_kind kind, uint64_t cookie)
 {
-	struct stmpi_ctrl *c = ctrl_for(p, STMPI_WORK_SEND);
+	struct stmpi_ctrl *c = empty_for(p, kind, cookie);
 
-	if (c == NULL)
-		return;
-	set_empty(c, p, kind, cookie);
-	send_ctrl(p, c);
+	if (c != NULL)
+		send_ctrl(p, c);
 }
 
 /*
  * Tell p of the credits that it is owed, before the control packets that wait: those may keep
- * coming for ever, from a peer that has no credits and announces every message. 0: no room; try
- * again.
+ * coming for ever, from a peer that has no credits and announces every message. 0: no room; p is
+ * busy, and push_proc tries again.
  */
 static int give_credits(struct stmpi_proc *p)
 {
-	struct stmpi_ctrl *c = ctrl_for(p, STMPI_WORK_SEND);
+	struct stmpi_ctrl *c = empty_for(p, PACKET_CREDIT, 0);
 	int ret;
 
-	p->owes_much = 0;
 	if (c == NULL)
 		return 1;
-	set_empty(c, p, PACKET_CREDIT, 0);
 	ret = post_ctrl(p, &c->net);
 	if (ret <= 0)
 		ctrl_free(c);
-	if (ret != -STMPI_EAGAIN) {
-		E->stats.credit_packets++;
-		return 1;
+	if (ret == -STMPI_EAGAIN) {
+		mark_busy(p);
+		return 0;
 	}
-	p->owes_much = 1;
-	mark_busy(p);
-	return 0;
+	E->stats.credit_packets++;
+	return 1;
 }
 
 /* An eager packet of p was received: its credit is due. */
 static inline void owe(struct stmpi_proc *p)
 {
-	p->owed++;
-	if (stmpi_unlikely(p->owed > E->credits / 2 && !p->owes_much))
+	/* Tried once, when the line is crossed: push_proc does it after that. */
+	if (stmpi_unlikely(p->owed++ == E->credits / 2))
 		(void)give_credits(p);
 }
 
@@ -724,11 +720,8 @@ void stmpi_proto_packet(void *arg, void *user, const struct stmpi_net_hdr *hdr, 
 /* Returns 1 when all queues of p are empty. */
 static int push_proc(struct stmpi_proc *p, int *events)
 {
-	if (p->owes_much) {
-		if (p->owed > E->credits / 2 && p->error == 0 && !give_credits(p))
-			return 0;
-		p->owes_much = 0; /* other packets took them along */
-	}
+	if (p->owed > E->credits / 2 && !give_credits(p))
+		return 0;
 	while (p->ctrlq != NULL) {
 		struct stmpi_ctrl *c = p->ctrlq;
 		int ret = p->error != 0 ? -STMPI_EPEER : post_ctrl(p, &c->net);

@@ -29,9 +29,8 @@
 #define CLOSE_NS  2000000000u
 #define LOOKS	  16u  /* fired works looked at in one poll */
 #define DEPTH_MAX 500u /* what a cxi card gives to all processes of a node, less its reserve */
-#define SOCKETS_MAX                                                                                \
-	512u /* half of the receives that a peer on sockets has posted; its transmit ring          \
-		 takes 2520 works at once */
+/* Half of the receives that a peer on sockets has posted; its ring takes 2520 works at once. */
+#define SOCKETS_MAX 512u
 
 enum slot_state {
 	SLOT_FREE,
@@ -521,8 +520,7 @@ static int choose_credits(struct ofi_rail *r, int is_cxi)
 {
 	int64_t asked = stmpi_param_int(STMPI_PARAM_TRIGGER_CREDITS);
 	uint32_t procs = r->attr.node_procs > 0 ? r->attr.node_procs : 1;
-	/* on sockets they are each process's own; a card's entries are all processes' of the node.
-	 */
+	/* sockets' works are each process's own; a card's are all processes' of the node. */
 	uint32_t share = is_cxi ? DEPTH_MAX / procs : SOCKETS_MAX;
 
 	if (asked < 0)
@@ -570,7 +568,7 @@ int ofi_deferred_bind(struct ofi_rail *r)
 	if (r->deferred == NULL)
 		return stmpi_error_set(STMPI_ENOMEM, "no memory for deferred work");
 	r->deferred->is_cxi = ofi_is_provider(r->info, "cxi");
-	if (!ofi_is_provider(r->info, "sockets"))
+	if (!r->is_sockets)
 		return 0;
 	ret = fi_cntr_open(r->domain, &attr, &r->deferred->kick, NULL);
 	if (ret == 0)

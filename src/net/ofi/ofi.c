@@ -489,9 +489,9 @@ static void set_limits(struct ofi_rail *r)
 	r->rx_buffers = OFI_RX_BUFFERS;
 	r->is_sockets = ofi_is_provider(info, "sockets");
 	if (r->is_sockets) {
-		/* It stalls for ever, and loses the order, when packets find no posted receive: a
-		 * window small enough, no inject, which cannot be counted, and room for all that
-		 * deferred works can fire at once (docs/decisions.md). */
+		/* It loses the order when packets find no posted receive: a small window, no
+		 * inject, which cannot be counted, and room for all that deferred works can fire at
+		 * once (docs/decisions.md). */
 		r->tx_max = 8;
 		r->rx_buffers = 1024;
 		r->inject_max = 0;
@@ -555,10 +555,8 @@ static void rail_close(struct stmpi_rail *rail)
 		return;
 	if (r->ep != NULL && r->cq != NULL)
 		say_goodbye(r);
-	/* sockets does not free what is posted beyond its pool. */
-	for (uint32_t i = 0; r->is_sockets && r->ep != NULL && r->reqs != NULL && i < r->rx_buffers;
-	     i++)
-		(void)fi_cancel(&r->ep->fid, &r->reqs[i].context);
+	if (r->is_sockets)
+		ofi_sockets_close(r);
 	ofi_deferred_close(r);
 	if (r->flags_mr != NULL)
 		regcache_put(&r->cache, r->flags_mr);

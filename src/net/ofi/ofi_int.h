@@ -177,11 +177,12 @@ int ofi_deferred_is_busy(const struct ofi_rail *r);
 /* Tests begin near the end of what counters hold: the first value of completion counters. */
 extern uint64_t ofi_deferred_test_start;
 
-/* ---- sockets.c: the provider's TCP connections: after the endpoint is enabled; now and then ----
- */
+/* ---- sockets.c: what the provider sockets needs ---- */
 
+/* After the endpoint is enabled; now and then; before it is closed. */
 void ofi_sockets_open(struct ofi_rail *r);
 void ofi_sockets_idle(struct ofi_rail *r);
+void ofi_sockets_close(struct ofi_rail *r);
 
 /* reg.c: registration; the cache's callbacks */
 int ofi_mr_open(void *arg, const void *addr, size_t bytes, struct regcache_entry *entry);

@@ -30,13 +30,17 @@ static void hide(struct regcache *c, struct regcache_entry *e)
 	e->is_found = 0;
 }
 
+static void leave_idle(struct regcache *c, struct regcache_entry *e)
+{
+	DL_DELETE2(c->idle_list, e, idle_prev, idle_next);
+	c->idle--;
+}
+
 static void drop(struct regcache *c, struct regcache_entry *e)
 {
 	hide(c, e);
-	if (e->users == 0) {
-		DL_DELETE2(c->idle_list, e, idle_prev, idle_next);
-		c->idle--;
-	}
+	if (e->users == 0)
+		leave_idle(c, e);
 	DL_DELETE(c->entries, e);
 	c->close(c->arg, e);
 	free(e);
@@ -127,10 +131,8 @@ int regcache_get(struct regcache *c, const void *addr, size_t bytes, struct stmp
 		}
 	} else {
 		c->hits++;
-		if (e->users == 0) {
-			DL_DELETE2(c->idle_list, e, idle_prev, idle_next);
-			c->idle--;
-		}
+		if (e->users == 0)
+			leave_idle(c, e);
 	}
 	e->users++;
 	u->entry = e;
@@ -154,6 +156,5 @@ void regcache_put(struct regcache *c, struct stmpi_net_mr *mr)
 	if (!e->is_found)
 		drop(c, e);
 	else if (c->idle > c->max_idle)
-		drop(c,
-		     c->idle_list->idle_prev); /* the longest unused; a DL's head knows its end */
+		drop(c, c->idle_list->idle_prev); /* the list's end: the longest unused */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sockets.c: what the provider sockets needs of its TCP connections: room to receive.
+ * sockets.c: what the provider sockets needs: TCP connections with room to receive.
  *
  * It looks at a packet's head without taking it, until all of the head is there. The kernel gives
  * no window while what is left of one large segment fills the receive buffer, and at the size that
@@ -93,4 +93,13 @@ void ofi_sockets_idle(struct ofi_rail *r)
 		if (fi_av_lookup(r->av, p->addr, &name, &n) == 0 && enlarge_at(&name) > 0)
 			p->looks = LOOKS_MAX;
 	}
+}
+
+/* What is posted beyond its pool it frees only when it is taken back. */
+void ofi_sockets_close(struct ofi_rail *r)
+{
+	if (r->ep == NULL || r->reqs == NULL)
+		return;
+	for (uint32_t i = 0; i < r->rx_buffers; i++)
+		(void)fi_cancel(&r->ep->fid, &r->reqs[i].context);
 }
