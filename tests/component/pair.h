@@ -3,22 +3,12 @@
 #ifndef STMPI_TESTS_PAIR_H
 #define STMPI_TESTS_PAIR_H
 
-#include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "../suite.h"
 #include "net/net.h"
-#include "util/error.h"
 
-#define NEED(cond)                                                                                 \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "side %d: %s:%d: %s (last error: %s)\n", side, __FILE__,   \
-				__LINE__, #cond, stmpi_error_text());                              \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
+#define NEED(cond) NEED_OF("side", side, cond)
 
 /* A rail and its settings; provider NULL: our own shared memory. */
 struct variant {
@@ -58,5 +48,13 @@ void two(const struct variant *v, void (*body)(void));
 struct stmpi_net_work *send_work(struct stmpi_net_work *w, struct stmpi_net_peer *to,
 				 const void *src, size_t bytes, uint64_t number);
 void post(struct stmpi_net_work *w);
+
+/* body as test_body, over the rail variants[_i] of the file. */
+#define OVER(body)                                                                                 \
+	START_TEST(test_##body)                                                                    \
+	{                                                                                          \
+		two(&variants[_i], body);                                                          \
+	}                                                                                          \
+	END_TEST
 
 #endif

@@ -3,7 +3,8 @@
  * test_core.c: the core over real host streams and real rails, two processes, no MPI.
  * Each test forks; the two processes exchange addresses through a socket pair.
  */
-#include <check.h>
+#include "../suite.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +19,7 @@
 #include "util/error.h"
 #include "util/params.h"
 
-#define NEED(cond)                                                                                 \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "rank %d: %s:%d: %s (last error: %s)\n", rank_, __FILE__,  \
-				__LINE__, #cond, stmpi_error_text());                              \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
+#define NEED(cond) NEED_OF("rank", rank_, cond)
 
 static int rank_;
 static int wire;
@@ -403,15 +397,9 @@ int main(void)
 {
 	Suite *s = suite_create("core");
 	TCase *c = tcase_create("core");
-	SRunner *r;
-	int failed;
 
 	add_all(c);
 	tcase_add_test(c, test_died);
 	suite_add_tcase(s, c);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite(s);
 }

@@ -428,22 +428,15 @@ static void trigger_threads(void)
 	free(s.calls);
 }
 
-#define OVER_ALL(name)                                                                             \
-	START_TEST(test_##name)                                                                    \
-	{                                                                                          \
-		two(&variants[_i], name);                                                          \
-	}                                                                                          \
-	END_TEST
-
-OVER_ALL(sizes_both_ways)
-OVER_ALL(sizes_to_self)
-OVER_ALL(flood)
-OVER_ALL(answers_from_inside)
-OVER_ALL(reads_then_flags)
-OVER_ALL(registered_again)
-OVER_ALL(trigger_calls)
-OVER_ALL(trigger_sends)
-OVER_ALL(trigger_threads)
+OVER(sizes_both_ways)
+OVER(sizes_to_self)
+OVER(flood)
+OVER(answers_from_inside)
+OVER(reads_then_flags)
+OVER(registered_again)
+OVER(trigger_calls)
+OVER(trigger_sends)
+OVER(trigger_threads)
 
 /* ---- our shared memory: death, closing, leaks ---- */
 
@@ -593,8 +586,6 @@ int main(void)
 {
 	Suite *s = suite_create("net");
 	TCase *c = tcase_create("net");
-	SRunner *r;
-	int n;
 
 	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, test_sizes_both_ways, 0, VARIANTS);
@@ -612,9 +603,5 @@ int main(void)
 	if (VARIANTS > 3)
 		tcase_add_test(c, test_unknown_provider_says_why);
 	suite_add_tcase(s, c);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	n = srunner_ntests_failed(r);
-	srunner_free(r);
-	return n != 0;
+	return run_suite(s);
 }

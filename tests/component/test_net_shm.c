@@ -4,7 +4,8 @@
  * READs in progress, reads that fail, peers that end, closing with work left. Beyond the
  * conformance that test_net.c runs over all rails.
  */
-#include <check.h>
+#include "../suite.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,14 +22,7 @@
 
 #define LIMIT_NS UINT64_C(20000000000)
 
-#define NEED(cond)                                                                                 \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "process %d: %s:%d: %s (last error: %s)\n", me, __FILE__,  \
-				__LINE__, #cond, stmpi_error_text());                              \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
+#define NEED(cond) NEED_OF("process", me, cond)
 
 #define MAX 3
 
@@ -562,8 +556,6 @@ int main(void)
 {
 	Suite *s = suite_create("net_shm");
 	TCase *c = tcase_create("net_shm");
-	SRunner *r;
-	int n;
 
 	tcase_set_timeout(c, 60);
 	tcase_add_test(c, test_strangers_hold_nobody_up);
@@ -574,9 +566,5 @@ int main(void)
 	tcase_add_loop_test(c, test_close_with_work_left, 0, 2);
 	tcase_add_test(c, test_stale_addresses_are_refused);
 	suite_add_tcase(s, c);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	n = srunner_ntests_failed(r);
-	srunner_free(r);
-	return n != 0;
+	return run_suite(s);
 }

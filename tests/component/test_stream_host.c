@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_stream_host.c: the host backend: the conformance of all backends, and its public calls. */
+#include "../suite.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -417,8 +419,6 @@ int main(void)
 {
 	Suite *suite = suite_create("stream_host");
 	TCase *c = tcase_create("public");
-	SRunner *r;
-	int failed;
 
 	stream_conformance_add(suite, &sut);
 	tcase_set_timeout(c, 60);
@@ -434,9 +434,5 @@ int main(void)
 	tcase_add_test(c, idle_costs_nothing);
 	tcase_add_test(c, errors_have_texts);
 	suite_add_tcase(suite, c);
-	r = srunner_create(suite);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite(suite);
 }

@@ -3,7 +3,8 @@
  * test_trigger.c: software triggers over a made-up rail, which can be full or broken at any work.
  * Triggers over real rails are in test_net.c.
  */
-#include <check.h>
+#include "../suite.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,8 +184,6 @@ int main(void)
 {
 	Suite *s = suite_create("trigger");
 	TCase *c = tcase_create("software");
-	SRunner *r;
-	int n;
 
 	tcase_set_timeout(c, 20);
 	tcase_add_test(c, test_full_rail_keeps_order);
@@ -194,9 +193,5 @@ int main(void)
 	tcase_add_test(c, test_call_may_queue_itself_again);
 	tcase_add_test(c, test_thresholds_wrap_and_never_fall);
 	suite_add_tcase(s, c);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	n = srunner_ntests_failed(r);
-	srunner_free(r);
-	return n != 0;
+	return run_suite(s);
 }

@@ -56,36 +56,35 @@ expect 0 'libstmpi' $run -n 1 sh -c 'echo $LD_PRELOAD'
 expect 0 'statistics: sent eager' $run --stats -n 2 $smoke
 expect 0 '^ok' $run -n 2 $smoke
 
+# refuses PATTERN COMMAND...: it fails, whatever MPI makes the exit code.
+refuses()
+{
+	local pattern=$1 output
+	shift
+	output=$(timeout 60 "$@" 2>&1 < /dev/null) && fail "$* was taken"
+	grep -qE -e "$pattern" <<< "$output" || fail "$*: no \"$pattern\" in: $output"
+}
+
 # An unknown provider is an error that names it, and what there is.
 if [ "$(tools/stmpi_info --providers | wc -l)" -gt 2 ]; then
-	output=$(timeout 60 $run --provider carrier_pigeon -n 2 $smoke 2>&1) && fail "carrier_pigeon was had"
-	grep -q 'STMPI_OFI_PROVIDER=carrier_pigeon.*it offers' <<< "$output" || fail "carrier_pigeon: $output"
+	refuses 'STMPI_OFI_PROVIDER=carrier_pigeon.*it offers' $run --provider carrier_pigeon -n 2 $smoke
 fi
 # A wrong value is an error of the first call that needs it.
-# Deferred triggers where they cannot be: an error that names the provider and the setting. Too many processes for the
-# works there are: software, unless it is forced.
-refuses() # PATTERN NAME=VALUE... [-- COMMAND...]
-{
-	local pattern=$1 settings=() output
-	shift
-	while [ $# -gt 0 ] && [ "$1" != -- ]; do settings+=("$1"); shift; done
-	[ $# -eq 0 ] || shift
-	output=$(env "${settings[@]}" timeout 60 $run -n 2 "$@" $smoke 2>&1 < /dev/null) && fail "${settings[*]} was taken"
-	grep -qE -e "$pattern" <<< "$output" || fail "${settings[*]}: no \"$pattern\" in: $output"
-}
-refuses 'provider tcp.* has no deferred work' STMPI_TRIGGER=deferred STMPI_OFI_PROVIDER=tcp
-refuses 'provider shm has no deferred work' STMPI_TRIGGER=deferred STMPI_OFI_PROVIDER=shm
-refuses 'ranks 0 and 1 are on one node and use stmpi-shm, which has no deferred work' STMPI_TRIGGER=deferred
+refuses 'STMPI_EAGER_CREDITS="0": must be a whole number from 1' env STMPI_EAGER_CREDITS=0 $run -n 2 $smoke
 for n in 0 -2 2049 99999999999; do
-	refuses "STMPI_TRIGGER_CREDITS=\"$n\": must be -1 or from 1 to 2048" STMPI_TRIGGER_CREDITS=$n STMPI_OFI_PROVIDER=sockets
+	refuses "STMPI_TRIGGER_CREDITS=\"$n\": must be -1 or from 1 to 2048" \
+		env STMPI_TRIGGER_CREDITS=$n $run --provider sockets -n 2 $smoke
 done
-refuses 'STMPI_TRIGGER_CREDITS=600: sockets on .* has 512' STMPI_TRIGGER_CREDITS=600 STMPI_OFI_PROVIDER=sockets
-refuses '600 processes on this node share the 500 works of sockets' STMPI_TRIGGER=deferred STMPI_OFI_PROVIDER=sockets \
-	-- env MPI_LOCALNRANKS=600
-expect 0 '' env STMPI_OFI_PROVIDER=sockets $run -n 2 env MPI_LOCALNRANKS=600 $smoke
-expect 0 'deferred.*armed' env STMPI_OFI_PROVIDER=sockets STMPI_TRIGGER_CREDITS=2 $run --stats -n 2 $smoke
-output=$(STMPI_EAGER_CREDITS=0 timeout 60 $run -n 2 $smoke 2>&1) && fail "credits of 0 were taken"
-grep -q 'STMPI_EAGER_CREDITS="0": must be a whole number from 1' <<< "$output" || fail "credits: $output"
+refuses 'STMPI_TRIGGER_CREDITS=600: sockets on .* has 512' env STMPI_TRIGGER_CREDITS=600 $run --provider sockets -n 2 $smoke
+# Deferred triggers where they cannot be: an error that names the provider. Too many processes for the works there are:
+# software, unless deferred is forced.
+refuses 'provider tcp.* has no deferred work' $run --trigger deferred --provider tcp -n 2 $smoke
+refuses 'provider shm has no deferred work' $run --trigger deferred --provider shm -n 2 $smoke
+refuses 'ranks 0 and 1 are on one node and use stmpi-shm, which has no deferred work' $run --trigger deferred -n 2 $smoke
+refuses '600 processes on this node share the 500 works of sockets' \
+	$run --trigger deferred --provider sockets -n 2 env MPI_LOCALNRANKS=600 $smoke
+expect 0 '' $run --provider sockets -n 2 env MPI_LOCALNRANKS=600 $smoke
+expect 0 'deferred.*armed' env STMPI_TRIGGER_CREDITS=2 $run --provider sockets --stats -n 2 $smoke
 
 # Nothing is linked that must not be: the MPI and libfabric come from the program.
 needed=$(readelf -d .libs/libstmpi.so | grep NEEDED)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_doorbell.c: the doorbells over a counter that counts calls, and a fake of cxi's extension.
  */
-#include <check.h>
+#include "../suite.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,8 +215,6 @@ int main(void)
 {
 	Suite *s = suite_create("doorbell");
 	TCase *t = tcase_create("doorbell");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(t, set_up, NULL);
 	tcase_add_test(t, worker_and_word_call_the_provider);
@@ -226,9 +225,5 @@ int main(void)
 	tcase_add_test(t, choice);
 	tcase_add_test(t, written_values);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite(s);
 }

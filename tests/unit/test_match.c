@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_match.c: MPI matching against a plain reference model, and its rules one by one. */
-#include <check.h>
+#include "../suite.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -204,8 +205,6 @@ int main(void)
 {
 	Suite *s = suite_create("match");
 	TCase *c = tcase_create("match");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(c, set_up, tear_down);
 	tcase_set_timeout(c, 60);
@@ -217,9 +216,5 @@ int main(void)
 	tcase_add_test(c, extreme_values);
 	tcase_add_test(c, agrees_with_a_model);
 	suite_add_tcase(s, c);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite(s);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_regcache.c: the registration cache over a fake that counts, and that fails when told to. */
-#include <check.h>
+#include "../suite.h"
+
 #include <stdlib.h>
 
 #include "net/ofi/regcache.h"
@@ -180,8 +181,6 @@ int main(void)
 {
 	Suite *s = suite_create("regcache");
 	TCase *t = tcase_create("regcache");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_test(t, same_range_is_registered_once);
@@ -193,9 +192,5 @@ int main(void)
 	tcase_add_test(t, a_failure_leaves_nothing);
 	tcase_add_test(t, nothing_is_kept_when_idle_is_zero);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite(s);
 }

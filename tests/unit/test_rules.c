@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_rules.c: the rules of deferred work, each from both sides: a good work of each kind, changes
  * that break one rule, and the nearest ones that do not. */
-#include <check.h>
+#include "../suite.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -509,8 +510,6 @@ int main(void)
 {
 	Suite *s = suite_create("rules");
 	TCase *t = tcase_create("rules");
-	SRunner *r;
-	int failed;
 
 	tcase_add_test(t, good_works_pass);
 	tcase_add_loop_test(t, each_change_breaks_its_rule, 0, (int)stmpi_array_len(bad));
@@ -518,9 +517,5 @@ int main(void)
 	tcase_add_test(t, each_rule_is_tested);
 	tcase_add_test(t, enforce_names_the_rule);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite(s);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_util.c: the queue of one producer and one consumer, parameters, error texts, waiting,
  * topology. */
-#include <check.h>
+#include "../suite.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,8 +226,6 @@ int main(void)
 {
 	Suite *s = suite_create("util");
 	TCase *c = tcase_create("util");
-	SRunner *r;
-	int failed;
 
 	tcase_set_timeout(c, 60);
 	tcase_add_test(c, queue_keeps_order_over_chunks);
@@ -239,9 +238,5 @@ int main(void)
 	tcase_add_test(c, waiting_ends_in_sleep);
 	tcase_add_test(c, topology_answers);
 	suite_add_tcase(s, c);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite(s);
 }
