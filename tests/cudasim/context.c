@@ -97,3 +97,35 @@ CUresult context_primary_retain(int device, struct context **out)
 	*out = ctx;
 	return CUDA_SUCCESS;
 }
+
+/* ---- the stack of the thread ---- */
+
+enum { STACK_MAX = 64 };
+static _Thread_local struct context *stack[STACK_MAX];
+static _Thread_local unsigned depth;
+
+struct context *context_current(void)
+{
+	return depth ? stack[depth - 1] : NULL;
+}
+
+CUresult context_push(struct context *ctx)
+{
+	if (depth == STACK_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stack[depth++] = ctx;
+	return CUDA_SUCCESS;
+}
+
+struct context *context_pop(void)
+{
+	return depth ? stack[--depth] : NULL;
+}
+
+/* Replaces the top; NULL takes it away. */
+CUresult context_set(struct context *ctx)
+{
+	if (depth)
+		depth--;
+	return ctx ? context_push(ctx) : CUDA_SUCCESS;
+}

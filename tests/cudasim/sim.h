@@ -173,6 +173,9 @@ struct context {
 
 struct context *context_current(void);
 struct context *context_get(CUcontext handle);
+CUresult context_push(struct context *ctx);
+struct context *context_pop(void);
+CUresult context_set(struct context *ctx);
 CUresult context_create(int device, unsigned flags, struct context **out);
 void context_destroy(struct context *ctx);
 void context_fault(struct context *ctx, CUresult error, const char *why);
@@ -245,16 +248,20 @@ CUresult memory_reach(struct context *ctx, uintptr_t address, size_t bytes, bool
 struct pool {
 	CUmemoryPool handle;
 	int device;
-	bool is_default;
+	bool is_default, is_importable;
 	uint64_t threshold, used, used_high, reserved, reserved_high;
 	struct range **cached;
-	unsigned cached_count, cached_room;
+	unsigned cached_count;
 	int reuse[3];
 };
 
 struct stream;
 struct pool *pool_default(int device);
 struct pool *pool_current(int device);
+void pool_set_current(int device, struct pool *p);
+struct pool *pool_create(int device);
+void pool_destroy(struct pool *p);
+void pool_synchronized(int device);
 CUresult pool_alloc(struct pool *p, struct stream *s, size_t bytes, uintptr_t *out);
 CUresult pool_free(struct range *r, struct stream *s); /* s NULL: by cuMemFree */
 void pool_trim(struct pool *p, size_t keep);
@@ -338,15 +345,13 @@ struct work {
 		struct graph *child;
 	};
 	/* Memory that is used, held from the issue to the end. */
-	struct range *uses[4];
+	struct range **uses;
 	unsigned use_count;
-	struct range **more_uses;
-	unsigned more_count;
 };
 
 void work_copy(struct work *to, const struct work *from); /* for a graph: without uses */
 void work_release(struct work *w);
-CUresult work_use(struct work *w, struct range *r);
+void work_use(struct work *w, struct range *r);
 void work_run(struct work *w, struct context *ctx, struct queue *q);
 
 /* ---- stream.c, event.c ---- */
