@@ -149,6 +149,7 @@ static void answers_from_inside(void)
 	unsigned char b[200];
 
 	on_packet = reply;
+	meet(); /* the first packet may come while the other side still meets */
 	for (uint64_t i = 0; i < 2000; i++) {
 		if (side == 0) {
 			fill(b, sizeof(b), i);
