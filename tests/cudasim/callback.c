@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* callback.c: the one thread of the process in which host functions run, whatever their stream: one that blocks holds up
- * all others. No CUDA call may be made from it (sim_enter looks at sim_in_callback). */
+/* callback.c: the one thread of the process in which host functions run, whatever their stream: one
+ * that blocks holds up all others. No CUDA call may be made from it (sim_enter looks at
+ * sim_in_callback). */
 #include <stdlib.h>
 
 #include "sim.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* calls.c: every call passes here: counted, allowed or not, failed when --fail says so; and the table of names from which
- * cuGetProcAddress answers. */
+/* calls.c: every call passes here: counted, allowed or not, failed when --fail says so; and the
+ * table of names from which cuGetProcAddress answers. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,21 +12,6 @@
 
 #include "entry.h"
 #include "link.h"
-
-struct call {
-	const char *base, *symbol;
-	int version;
-	bool is_per_thread;
-	void (*fn)(void);
-};
-
-static const struct call calls[] = {
-#define CALL(b, v, s)	 {#b, #s, v, false, (void (*)(void))s},
-#define CALL_PT(b, v, s) {#b, #s, v, true, (void (*)(void))s},
-#include "calls.def"
-#undef CALL
-#undef CALL_PT
-};
 
 static atomic_ulong counts[CALL_COUNT], counts_by_runtime[CALL_COUNT];
 static unsigned long contexts_made[DEVICES_MAX];
@@ -106,7 +91,8 @@ void sim_undefined(const char *format, ...)
 
 static CUresult error_for(const char *name, unsigned long wanted)
 {
-	static const char *const makers[] = {"Alloc", "Malloc", "Create", "Register", "Reserve", "Retain", "Map"};
+	static const char *const makers[] = {"Alloc",	"Malloc", "Create", "Register",
+					     "Reserve", "Retain", "Map"};
 
 	if (wanted)
 		return (CUresult)wanted;
@@ -135,7 +121,8 @@ static CUresult count_call(int call)
 {
 	unsigned long n = 0;
 
-	atomic_fetch_add_explicit(runtime_depth ? &counts_by_runtime[call] : &counts[call], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(runtime_depth ? &counts_by_runtime[call] : &counts[call], 1,
+				  memory_order_relaxed);
 	if (sim_config.failure_count == 0)
 		return CUDA_SUCCESS;
 	for (int i = 0; i < CALL_COUNT; i++)
@@ -156,8 +143,10 @@ struct entry sim_enter(int call, int needs)
 {
 	struct entry e = {refuse_callback(calls[call].symbol), false};
 	struct context *ctx;
-	CUresult fail = count_call(call);
+	CUresult fail;
 
+	config_read();
+	fail = count_call(call);
 	if (e.error == CUDA_SUCCESS)
 		e.error = fail;
 	if (e.error == CUDA_SUCCESS && needs != NEEDS_NOTHING &&
@@ -192,9 +181,15 @@ CUresult sim_missing(const char *name)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+int sim_missing_call(const char *name)
+{
+	return (int)sim_missing(name);
+}
+
 static void after_fork(void)
 {
-	/* The documentation: CUDA cannot be used in a child that was forked after it was initialised. */
+	/* The documentation: CUDA cannot be used in a child that was forked after it was
+	 * initialised. */
 	if (atomic_load(&is_initialized))
 		atomic_store(&is_forked, true);
 	pthread_mutex_init(&lock, NULL);
@@ -222,6 +217,7 @@ __attribute__((visibility("default"))) int cudasim_runtime_enter(struct cudasim_
 	CUresult error = refuse_callback(c->name);
 	unsigned long n;
 
+	config_read();
 	runtime_depth++;
 	pthread_mutex_lock(&runtime_lock);
 	n = ++c->count;
@@ -246,31 +242,22 @@ __attribute__((visibility("default"))) void cudasim_say(const char *text)
 
 /* ---- cuGetProcAddress ---- */
 
-struct missing {
-	const char *name;
-	int (*fn)(void);
-};
-
-static const struct missing missing[] = {
-#define MISSING(name) {#name, (int (*)(void))name},
-#include "missing_driver.h"
-#undef MISSING
-	{NULL, NULL},
-};
-
-/* A call that the header has and the simulator lacks is found, and fails with its name when it is called. */
+/* A call that the header has and the simulator lacks is found, and fails with its name when it is
+ * called. */
 static void *find_missing(const char *base)
 {
 	size_t n = strlen(base);
 	void *found = NULL;
 
-	for (const struct missing *m = missing; m->name; m++)
-		if (strncmp(m->name, base, n) == 0 && (m->name[n] == '\0' || strncmp(m->name + n, "_v", 2) == 0))
-			found = (void *)m->fn;
+	for (const struct missing *m = missing_calls; m->name; m++)
+		if (strncmp(m->name, base, n) == 0 &&
+		    (m->name[n] == '\0' || strncmp(m->name + n, "_v", 2) == 0))
+			found = m->fn;
 	return found;
 }
 
-CUresult calls_find(const char *base, int version, bool per_thread, void **fn, CUdriverProcAddressQueryResult *status)
+CUresult calls_find(const char *base, int version, bool per_thread, void **fn,
+		    CUdriverProcAddressQueryResult *status)
 {
 	const struct call *best = NULL;
 	bool is_known = false;
@@ -285,7 +272,7 @@ CUresult calls_find(const char *base, int version, bool per_thread, void **fn, C
 		    (c->version == best->version && c->is_per_thread > best->is_per_thread))
 			best = c;
 	}
-	*fn = best ? (void *)best->fn : is_known ? NULL : find_missing(base);
+	*fn = best ? best->fn : is_known ? NULL : find_missing(base);
 	if (status)
 		*status = *fn	     ? CU_GET_PROC_ADDRESS_SUCCESS
 			  : is_known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
@@ -328,26 +315,28 @@ static void write_counts(FILE *f)
 	fprintf(f, "\n  },\n  \"contexts\": [");
 	for (unsigned long i = 0; i < sim_config.devices; i++)
 		fprintf(f, "%s%lu", i ? ", " : "", contexts_made[i]);
-	fprintf(f, "],\n  \"host_functions\": %lu,\n  \"kernels\": %lu,\n  \"missing\": %lu,\n  \"undefined\": %lu\n}\n",
-		atomic_load(&calls_host_functions), atomic_load(&calls_kernels), atomic_load(&calls_missing),
-		atomic_load(&calls_undefined));
+	fprintf(f,
+		"],\n  \"host_functions\": %lu,\n  \"kernels\": %lu,\n  \"missing\": %lu,\n  "
+		"\"undefined\": %lu\n}\n",
+		atomic_load(&calls_host_functions), atomic_load(&calls_kernels),
+		atomic_load(&calls_missing), atomic_load(&calls_undefined));
 }
 
-/* The program that simrun became writes FILE; processes beside it, ranks above all, FILE.PID. */
+/* %p in FILE is the process. Without it, the program that simrun became writes FILE, and processes
+ * beside it, ranks above all, FILE.PID. */
 static void counts_path(char *path, size_t bytes)
 {
-	const char *main_pid = getenv("CUDASIM_PID"), *size = getenv("PMI_SIZE");
+	const char *main_pid = getenv("CUDASIM_PID"), *size = getenv("PMI_SIZE"),
+		   *mark = strstr(sim_config.counts, "%p");
 	bool is_rank = size && strtol(size, NULL, 10) > 1;
 
-	if (!is_rank && main_pid && strtol(main_pid, NULL, 10) == (long)getpid())
+	if (mark)
+		snprintf(path, bytes, "%.*s%ld%s", (int)(mark - sim_config.counts),
+			 sim_config.counts, (long)getpid(), mark + 2);
+	else if (!is_rank && main_pid && strtol(main_pid, NULL, 10) == (long)getpid())
 		snprintf(path, bytes, "%s", sim_config.counts);
 	else
 		snprintf(path, bytes, "%s.%ld", sim_config.counts, (long)getpid());
-}
-
-__attribute__((constructor)) static void begin(void)
-{
-	config_read();
 }
 
 __attribute__((destructor)) static void end(void)
@@ -355,6 +344,7 @@ __attribute__((destructor)) static void end(void)
 	char path[4096];
 	FILE *f;
 
+	config_read();
 	if (!sim_config.counts)
 		return;
 	counts_path(path, sizeof(path));

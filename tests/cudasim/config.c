@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* config.c: what simrun was told, as it stands in the environment (CUDASIM_*). simrun has checked it; a program that is run
- * without simrun gets the defaults. */
+/* config.c: what simrun was told, as it stands in the environment (CUDASIM_*). simrun has checked
+ * it; a program that is run without simrun gets the defaults. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,14 @@
 #include "sim.h"
 
 struct config sim_config = {
-	.seed = 1, .queues = 8, .devices = 1, .capabilities = CAP_ALL,
+	.seed = 1,
+	.queues = 8,
+	.devices = 1,
+	.capabilities = CAP_ALL,
 };
 
-static unsigned long number(const char *name, unsigned long fallback, unsigned long min, unsigned long max)
+static unsigned long number(const char *name, unsigned long fallback, unsigned long min,
+			    unsigned long max)
 {
 	const char *text = getenv(name);
 	char *end;
@@ -91,7 +95,7 @@ static const char *path(const char *name)
 	return text && *text ? text : NULL;
 }
 
-void config_read(void)
+static void read_all(void)
 {
 	sim_config.seed = number("CUDASIM_SEED", 1, 0, -1ul);
 	sim_config.delay_us = number("CUDASIM_DELAY_US", 0, 0, 10000000);
@@ -102,6 +106,14 @@ void config_read(void)
 	sim_config.twins = path("CUDASIM_TWINS");
 	each("CUDASIM_MASK", mask);
 	each("CUDASIM_FAIL", fail);
+}
+
+/* At the first call, not when the library is loaded: a test sets the variables in between. */
+void config_read(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, read_all);
 }
 
 bool has(enum capability c)

@@ -12,7 +12,8 @@ struct context *context_get(CUcontext handle)
 	return handle_get(HANDLE_CONTEXT, handle);
 }
 
-/* The struct stays for ever: work that is still queued, and threads that have it current, point to it. */
+/* The struct stays for ever: work that is still queued, and threads that have it current, point to
+ * it. */
 CUresult context_create(int device, unsigned flags, struct context **out)
 {
 	struct context *ctx = sim_alloc(sizeof(*ctx));
@@ -56,7 +57,8 @@ void context_fault(struct context *ctx, CUresult error, const char *why)
 	int none = CUDA_SUCCESS;
 
 	if (atomic_compare_exchange_strong(&ctx->error, &none, (int)error))
-		sim_say("device %d: the context is lost, error %d: %s", ctx->device, (int)error, why);
+		sim_say("device %d: the context is lost, error %d: %s", ctx->device, (int)error,
+			why);
 }
 
 unsigned context_points(const struct context *ctx, struct point *out)
@@ -100,7 +102,9 @@ CUresult context_primary_retain(int device, struct context **out)
 
 /* ---- the stack of the thread ---- */
 
-enum { STACK_MAX = 64 };
+enum {
+	STACK_MAX = 64
+};
 static _Thread_local struct context *stack[STACK_MAX];
 static _Thread_local unsigned depth;
 

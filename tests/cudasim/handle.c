@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* handle.c: a handle is a number, type and place in a table with a generation: one that was destroyed is known as such for
- * ever, and none is an address that a program could follow. */
+/* handle.c: a handle is a number, type and place in a table with a generation: one that was
+ * destroyed is known as such for ever, and none is an address that a program could follow. */
 #include <stdlib.h>
 
 #include "sim.h"
@@ -18,8 +18,8 @@ static uint32_t slot_count, slot_room, first_free;
 /* 0, 1 and 2 are the default streams: a type is never 0. */
 static void *pack(uint32_t index)
 {
-	return (void *)(((uintptr_t)slots[index].generation << 32 & 0x7fff00000000) | (uintptr_t)index << 8 |
-			(uintptr_t)slots[index].type << 4);
+	return (void *)(((uintptr_t)slots[index].generation << 32 & 0x7fff00000000) |
+			(uintptr_t)index << 8 | (uintptr_t)slots[index].type << 4);
 }
 
 static struct slot *unpack(const void *handle)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ipc.c: memory of another process. A handle says where in which process's file the memory is; the importer maps that part
- * into its own window. A table at a fixed place of that file tells the importers whether the owner has
- * freed it, and the owner whether somebody has it open.
+ * ipc.c: memory of another process. A handle says where in which process's file the memory is; the
+ * importer maps that part into its own window. A table at a fixed place of that file tells the
+ * importers whether the owner has freed it, and the owner whether somebody has it open.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,11 @@
 
 #include "sim.h"
 
-enum { SLOTS = 4096, MAGIC = 0x43534950, PAGE = 4096 };
+enum {
+	SLOTS = 4096,
+	MAGIC = 0x43534950,
+	PAGE = 4096
+};
 
 struct ipc_slot {
 	atomic_uint_fast64_t id; /* of the range; 0: free */
@@ -43,13 +47,18 @@ static uintptr_t slots_at[DEVICES_MAX];
 static struct ipc_slot *own_slots(int device)
 {
 	if (!slots_at[device])
-		slots_at[device] = memory_window_take(device, SLOTS * sizeof(struct ipc_slot), PAGE);
+		slots_at[device] =
+			memory_window_take(device, SLOTS * sizeof(struct ipc_slot), PAGE);
 	return memory_cpu(slots_at[device]);
 }
 
 CUresult ipc_export(struct range *r, CUipcMemHandle *out)
 {
-	struct ipc_handle h = {.magic = MAGIC, .pid = getpid(), .device = r->device, .bytes = r->bytes, .id = r->id};
+	struct ipc_handle h = {.magic = MAGIC,
+			       .pid = getpid(),
+			       .device = r->device,
+			       .bytes = r->bytes,
+			       .id = r->id};
 	struct ipc_slot *slots;
 	off_t offset;
 
@@ -88,7 +97,9 @@ void ipc_owner_freed(struct range *r)
 	if (atomic_load(&s->importers) == 0)
 		atomic_store(&s->id, 0);
 	else
-		sim_undefined("memory %p was freed while another process had it open by an IPC handle", (void *)r->base);
+		sim_undefined(
+			"memory %p was freed while another process had it open by an IPC handle",
+			(void *)r->base);
 }
 
 bool ipc_is_gone(const struct range *r)
@@ -112,18 +123,19 @@ static struct ipc_import *map(struct context *ctx, const struct ipc_handle *h, C
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", h->pid, h->fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0) {
-		sim_say("an IPC handle of process %d cannot be opened: %s", h->pid, strerror(errno));
+		sim_say("an IPC handle of process %d cannot be opened: %s", h->pid,
+			strerror(errno));
 		free(m);
 		return NULL;
 	}
 	*error = CUDA_ERROR_OUT_OF_MEMORY;
-	m->slots = mmap(NULL, SLOTS * sizeof(struct ipc_slot), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-			(off_t)h->slots_offset);
+	m->slots = mmap(NULL, SLOTS * sizeof(struct ipc_slot), PROT_READ | PROT_WRITE, MAP_SHARED,
+			fd, (off_t)h->slots_offset);
 	m->window = memory_window_take(ctx->device, m->window_bytes, PAGE);
 	at = m->slots == MAP_FAILED || !m->window
 		     ? MAP_FAILED
-		     : mmap(memory_cpu(m->window), m->window_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-			    (off_t)start);
+		     : mmap(memory_cpu(m->window), m->window_bytes, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_FIXED, fd, (off_t)start);
 	close(fd);
 	if (at == MAP_FAILED) {
 		free(m);

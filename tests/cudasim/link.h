@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* link.h: what the simulated libcudart asks of the simulated libcuda beside the driver API: one count and one place of
- * failures for both. */
+/* link.h: what the simulated libcudart asks of the simulated libcuda beside the driver API: one
+ * count and one place of failures for both. */
 #ifndef CUDASIM_LINK_H
 #define CUDASIM_LINK_H
 
@@ -14,7 +14,8 @@ struct cudasim_counter {
 	struct cudasim_counter *next;
 };
 
-/* Counts a call of the runtime; 0, or the error that it must return. Each is followed by a leave. */
+/* Counts a call of the runtime; 0, or the error that it must return. Each is followed by a leave.
+ */
 int cudasim_runtime_enter(struct cudasim_counter *c);
 void cudasim_runtime_leave(void);
 /* For nvcc's registration: a module of which only names are known, a function or variable of it. */

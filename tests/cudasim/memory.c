@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memory.c: the table of all memory that CUDA knows, and the kinds that are made by one call. An entry that was freed stays
- * until the work that was queued before has ended.
+ * memory.c: the table of all memory that CUDA knows, and the kinds that are made by one call. An
+ * entry that was freed stays until the work that was queued before has ended.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,8 @@ static bool contains(const struct range *r, uintptr_t address)
 	return address >= r->base && address - r->base < r->bytes;
 }
 
-struct range *memory_add(uintptr_t base, size_t bytes, enum memory_kind kind, int device, struct context *ctx)
+struct range *memory_add(uintptr_t base, size_t bytes, enum memory_kind kind, int device,
+			 struct context *ctx)
 {
 	struct range *r = sim_alloc(sizeof(*r));
 	unsigned at;
@@ -96,7 +97,8 @@ struct range *memory_find(uintptr_t address)
 	for (unsigned i = after(address); i-- > 0;) {
 		if (contains(table[i], address) && !table[i]->is_freed)
 			found = table[i];
-		/* Entries overlap only where a pool's memory is used again: then their bases are equal. */
+		/* Entries overlap only where a pool's memory is used again: then their bases are
+		 * equal. */
 		if (found || (i > 0 && table[i - 1]->base != table[i]->base))
 			break;
 	}
@@ -136,13 +138,15 @@ bool memory_is_pinned(const struct range *r)
 	return r && (r->kind == MEM_PINNED || r->kind == MEM_REGISTERED);
 }
 
+/* ctx NULL: some device may. */
 static bool may_reach(const struct context *ctx, const struct range *r, bool is_write)
 {
 	if (!memory_is_device(r))
 		return true;
 	if (r->kind == MEM_VMM)
-		return (r->access >> ctx->device & 1) && !(is_write && r->is_read_only);
-	return r->device == ctx->device || (ctx->peers >> r->device & 1);
+		return (ctx ? r->access >> ctx->device & 1 : r->access != 0) &&
+		       !(is_write && r->is_read_only);
+	return !ctx || r->device == ctx->device || (ctx->peers >> r->device & 1);
 }
 
 void *memory_for_kernel(struct context *ctx, uintptr_t address)
@@ -153,7 +157,8 @@ void *memory_for_kernel(struct context *ctx, uintptr_t address)
 	for (unsigned i = after(address); i-- > 0 && !is_allowed;) {
 		if (contains(table[i], address)) {
 			is_known = true;
-			is_allowed = atomic_load(&table[i]->is_live) && may_reach(ctx, table[i], false) &&
+			is_allowed = atomic_load(&table[i]->is_live) &&
+				     may_reach(ctx, table[i], false) &&
 				     !(table[i]->kind == MEM_IPC && ipc_is_gone(table[i]));
 		}
 		if (i > 0 && table[i - 1]->base != table[i]->base)
@@ -163,15 +168,17 @@ void *memory_for_kernel(struct context *ctx, uintptr_t address)
 	if (is_allowed)
 		return memory_cpu(address);
 	sim_say("a kernel may not touch %p: %s", (void *)address,
-		is_known			      ? "memory of another device without access, or before its "
-							"allocation or after its free in the stream"
-		: memory_window_of(address) >= 0 ? "no allocation is there"
-						      : "host memory that is neither pinned, registered nor managed");
+		is_known ? "memory of another device without access, or before its "
+			   "allocation or after its free in the stream"
+		: memory_window_of(address) >= 0
+			? "no allocation is there"
+			: "host memory that is neither pinned, registered nor managed");
 	return NULL;
 }
 
 /* Memory of several handles in one reservation is one buffer, when all of it may be used. */
-CUresult memory_reach(struct context *ctx, uintptr_t address, size_t bytes, bool is_write, struct range **first)
+CUresult memory_reach(struct context *ctx, uintptr_t address, size_t bytes, bool is_write,
+		      struct range **first)
 {
 	struct range *r = memory_find(address);
 
@@ -214,7 +221,8 @@ CUresult memory_alloc(struct context *ctx, size_t bytes, uintptr_t *out)
 
 	if (bytes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (bytes <= device_memory_bytes && memory_in_use(ctx->device) + reserved <= device_memory_bytes)
+	if (bytes <= device_memory_bytes &&
+	    memory_in_use(ctx->device) + reserved <= device_memory_bytes)
 		base = memory_window_take(ctx->device, reserved, bytes < 4096 ? 512 : 4096);
 	if (base == 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -228,8 +236,8 @@ static CUresult map_host(size_t bytes, void **out)
 {
 	if (bytes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	*out = mmap(NULL, round_up(bytes, 4096), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-		    -1, 0);
+	*out = mmap(NULL, round_up(bytes, 4096), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return *out == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -268,7 +276,8 @@ CUresult memory_alloc_managed(struct context *ctx, size_t bytes, unsigned flags,
 	return CUDA_SUCCESS;
 }
 
-/* The documentation lets the free of such memory synchronise, so it does: with all work of the context. */
+/* The documentation lets the free of such memory synchronise, so it does: with all work of the
+ * context. */
 static void wait_before_free(struct range *r)
 {
 	struct context *ctx = r->ctx;
@@ -334,8 +343,8 @@ static bool is_mapped(uintptr_t p, size_t bytes)
 
 CUresult memory_register(struct context *ctx, void *p, size_t bytes, unsigned flags)
 {
-	const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
-			       CU_MEMHOSTREGISTER_READ_ONLY;
+	const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+			       CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 
 	if (!has(CAP_HOST_REGISTER))
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -362,12 +371,14 @@ CUresult memory_unregister(void *p)
 
 /* ---- attributes ---- */
 
-static CUresult attribute_of(const struct range *r, void *data, CUpointer_attribute attribute, uintptr_t address)
+static CUresult attribute_of(const struct range *r, void *data, CUpointer_attribute attribute,
+			     uintptr_t address)
 {
 	switch ((int)attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		/* VMM memory and pools' belong to a device, not to a context. */
-		*(CUcontext *)data = r->kind == MEM_VMM || r->kind == MEM_POOL ? NULL : r->ctx->handle;
+		*(CUcontext *)data =
+			r->kind == MEM_VMM || r->kind == MEM_POOL ? NULL : r->ctx->handle;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*(unsigned *)data = memory_is_pinned(r) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
@@ -405,7 +416,8 @@ static CUresult attribute_of(const struct range *r, void *data, CUpointer_attrib
 		*(unsigned *)data = 1;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		*(unsigned long long *)data = r->kind == MEM_VMM ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
+		*(unsigned long long *)data =
+			r->kind == MEM_VMM ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 		*(unsigned *)data = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pool.c: memory that is allocated and freed in the order of a stream. What was freed is given again, at the same address:
- * at once to the stream that freed it, to others when the free has been reached. Beyond the pool's threshold it
- * goes back at the next synchronisation.
+ * pool.c: memory that is allocated and freed in the order of a stream. What was freed is given
+ * again, at the same address: at once to the stream that freed it, to others when the free has been
+ * reached. Beyond the pool's threshold it goes back at the next synchronisation.
  */
 #include <stdlib.h>
 
@@ -80,7 +80,8 @@ static struct range *reuse(struct pool *p, const struct stream *s, size_t reserv
 	for (unsigned i = 0; i < p->cached_count; i++) {
 		struct range *r = p->cached[i];
 
-		if (r->reserved != reserved || (r->free_stream != s->handle && !point_is_done(r->freed_at)))
+		if (r->reserved != reserved ||
+		    (r->free_stream != s->handle && !point_is_done(r->freed_at)))
 			continue;
 		forget(p, i);
 		return r;
@@ -146,7 +147,8 @@ CUresult pool_free(struct range *r, struct stream *s)
 		r->freed_at = stream_point(s);
 		r->free_stream = s->handle;
 	} else {
-		/* cuMemFree does not synchronise for such memory: the program has said that all accesses are over. */
+		/* cuMemFree does not synchronise for such memory: the program has said that all
+		 * accesses are over. */
 		atomic_store(&r->is_live, false);
 	}
 	p->cached = sim_grow(p->cached, p->cached_count, sizeof(struct range *));

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * queue.c: a hardware queue of a device: a thread that runs what was issued, in that order, one after the other. Streams
- * that share a queue therefore block one another, as they do where a device has fewer queues than a program has streams.
+ * queue.c: a hardware queue of a device: a thread that runs what was issued, in that order, one
+ * after the other. Streams that share a queue therefore block one another, as they do where a
+ * device has fewer queues than a program has streams.
  *
- * Why that cannot hang by itself: what an operation waits for was issued before it, on whichever queue. Only waits for
- * memory can refer to something that is issued later.
+ * Why that cannot hang by itself: what an operation waits for was issued before it, on whichever
+ * queue. Only waits for memory can refer to something that is issued later.
  */
 #include <errno.h>
 #include <signal.h>
@@ -50,7 +51,8 @@ uint64_t random_next(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* Two cores must do for two ranks and their queues: what does not come at once is waited for without the CPU. */
+/* Two cores must do for two ranks and their queues: what does not come at once is waited for
+ * without the CPU. */
 void pause_turn(struct pause *p)
 {
 	p->turns++;
@@ -62,7 +64,8 @@ void pause_turn(struct pause *p)
 		sim_sleep_ns(p->turns < 3000 ? 20000 : 200000);
 }
 
-bool may_wait(struct pause *p, struct context *ctx, const struct queue *q, const char *what, const void *address)
+bool may_wait(struct pause *p, struct context *ctx, const struct queue *q, const char *what,
+	      const void *address)
 {
 	int64_t now;
 
@@ -77,8 +80,8 @@ bool may_wait(struct pause *p, struct context *ctx, const struct queue *q, const
 		p->since_ns = now;
 	if (now - p->since_ns < (int64_t)sim_config.limit_s * 1000000000)
 		return true;
-	sim_say("device %d, queue %d: still waiting after %lu s (--limit): %s at %p", q->device, q->index,
-		sim_config.limit_s, what, address);
+	sim_say("device %d, queue %d: still waiting after %lu s (--limit): %s at %p", q->device,
+		q->index, sim_config.limit_s, what, address);
 	context_fault(ctx, CUDA_ERROR_LAUNCH_TIMEOUT, "a wait was over its limit");
 	return false;
 }
@@ -217,8 +220,8 @@ static void start(struct queue *q)
 	q->is_started = true;
 }
 
-uint64_t queue_issue(struct queue *q, struct context *ctx, struct work *work, const struct point *after,
-		     unsigned after_count)
+uint64_t queue_issue(struct queue *q, struct context *ctx, struct work *work,
+		     const struct point *after, unsigned after_count)
 {
 	struct op *op = sim_alloc(sizeof(*op) + after_count * sizeof(*after));
 

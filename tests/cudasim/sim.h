@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sim.h: the engine of the simulated CUDA device: what its files share. The driver API (driver_*.c) stands on it, the
- * runtime API (libcudart, runtime_*.c) stands on the driver API. Nothing here knows of stmpi.
+ * sim.h: the engine of the simulated CUDA device: what its files share. The driver API (driver_*.c)
+ * stands on it, the runtime API (libcudart, runtime_*.c) stands on the driver API. Nothing here
+ * knows of stmpi.
  *
- * Locks: sim_lock, taken at the entry of each call and left while a call waits, guards everything but what is marked
- * otherwise. A queue's own lock comes after it, and is the only one that a queue's thread takes while it runs work;
- * memory_lock guards the table of memory for kernels, and comes last.
+ * Locks: sim_lock, taken at the entry of each call and left while a call waits, guards everything
+ * but what is marked otherwise. A queue's own lock comes after it, and is the only one that a
+ * queue's thread takes while it runs work; memory_lock guards the table of memory for kernels, and
+ * comes last.
  */
 #ifndef CUDASIM_SIM_H
 #define CUDASIM_SIM_H
@@ -22,7 +24,15 @@
 
 #include "cudasim_twin.h"
 
-enum { DEVICES_MAX = 16, QUEUES_MAX = 128, DRIVER_VERSION = 13000 };
+enum {
+	DEVICES_MAX = 16,
+	QUEUES_MAX = 128,
+	DRIVER_VERSION = 13000
+};
+enum {
+	STREAM_PRIORITY_LEAST = 0,
+	STREAM_PRIORITY_GREATEST = -5
+};
 
 /* ---- config.c: what simrun passes on, by the environment ---- */
 
@@ -68,7 +78,11 @@ struct entry {
 	bool is_locked;
 };
 
-enum { NEEDS_NOTHING = 1, NEEDS_INIT = 2, NEEDS_CONTEXT = 4 };
+enum {
+	NEEDS_NOTHING = 1,
+	NEEDS_INIT = 2,
+	NEEDS_CONTEXT = 4
+};
 struct entry sim_enter(int call, int needs);
 void sim_leave(struct entry *e);
 void sim_lock(void);
@@ -133,8 +147,8 @@ struct queue *queue_get(int device, unsigned index);
 bool point_is_done(struct point p);
 /* Leaves sim_lock while it waits. */
 void point_wait(struct point p);
-uint64_t queue_issue(struct queue *q, struct context *ctx, struct work *work, const struct point *after,
-		     unsigned after_count);
+uint64_t queue_issue(struct queue *q, struct context *ctx, struct work *work,
+		     const struct point *after, unsigned after_count);
 uint64_t random_next(uint64_t *state);
 int64_t now_ns(void);
 void sim_sleep_ns(long ns);
@@ -145,8 +159,10 @@ struct pause {
 	int64_t since_ns;
 };
 void pause_turn(struct pause *p);
-/* While a loop waits for what: false when it must end: the context failed or died, or the limit is over. */
-bool may_wait(struct pause *p, struct context *ctx, const struct queue *q, const char *what, const void *address);
+/* While a loop waits for what: false when it must end: the context failed or died, or the limit is
+ * over. */
+bool may_wait(struct pause *p, struct context *ctx, const struct queue *q, const char *what,
+	      const void *address);
 
 /* ---- callback.c: the one thread in which host functions run ---- */
 
@@ -189,7 +205,15 @@ extern const size_t device_memory_bytes;
 
 /* ---- memory.c, pool.c, vmm.c, ipc.c ---- */
 
-enum memory_kind { MEM_DEVICE, MEM_POOL, MEM_VMM, MEM_IPC, MEM_PINNED, MEM_REGISTERED, MEM_MANAGED };
+enum memory_kind {
+	MEM_DEVICE,
+	MEM_POOL,
+	MEM_VMM,
+	MEM_IPC,
+	MEM_PINNED,
+	MEM_REGISTERED,
+	MEM_MANAGED
+};
 
 struct range {
 	uintptr_t base;
@@ -199,15 +223,16 @@ struct range {
 	struct context *ctx;
 	uint64_t id;
 	unsigned flags;
-	bool is_freed;	      /* by a call; what was queued before may still use it */
-	atomic_bool is_live;  /* false before the stream has reached its allocation, and after its free */
-	atomic_int refs;      /* the table, and work that was issued */
-	uint32_t access;      /* VMM: devices that may */
-	bool is_read_only;    /* VMM */
-	size_t reserved;      /* bytes that it takes in its window */
+	bool is_freed;	     /* by a call; what was queued before may still use it */
+	atomic_bool is_live; /* false before the stream has reached its allocation, and after its
+				free */
+	atomic_int refs;     /* the table, and work that was issued */
+	uint32_t access;     /* VMM: devices that may */
+	bool is_read_only;   /* VMM */
+	size_t reserved;     /* bytes that it takes in its window */
 	int sync_memops;
 	struct pool *pool;
-	struct point freed_at;	/* pool */
+	struct point freed_at;	 /* pool */
 	const void *free_stream; /* pool: its handle */
 	int ipc_slot;
 	struct ipc_import *import;
@@ -215,7 +240,8 @@ struct range {
 };
 
 CUresult memory_init(void);
-/* A piece of a device's window: addresses that nobody can touch, and behind them, at memory_cpu, the memory. */
+/* A piece of a device's window: addresses that nobody can touch, and behind them, at memory_cpu,
+ * the memory. */
 uintptr_t memory_window_take(int device, size_t bytes, size_t alignment);
 void memory_window_give(int device, uintptr_t base, size_t bytes);
 int memory_window_of(uintptr_t address); /* the device, or -1 */
@@ -224,10 +250,11 @@ void memory_window_reset(int device, uintptr_t base, size_t bytes);
 void *memory_cpu(uintptr_t address);
 size_t memory_in_use(int device);
 
-struct range *memory_add(uintptr_t base, size_t bytes, enum memory_kind kind, int device, struct context *ctx);
+struct range *memory_add(uintptr_t base, size_t bytes, enum memory_kind kind, int device,
+			 struct context *ctx);
 void memory_remove(struct range *r);
 void memory_put(struct range *r);
-struct range *memory_find(uintptr_t address);	     /* for calls */
+struct range *memory_find(uintptr_t address); /* for calls */
 struct range *memory_find_base(uintptr_t base);
 bool memory_overlaps(uintptr_t base, size_t bytes);
 /* For a kernel that runs: NULL if the device may not touch it. */
@@ -242,8 +269,10 @@ CUresult memory_unregister(void *p);
 CUresult memory_attribute(void *data, CUpointer_attribute attribute, uintptr_t address);
 bool memory_is_device(const struct range *r);
 bool memory_is_pinned(const struct range *r);
-/* Whether the device of ctx may read and write all of it; *first is the range that holds the start. */
-CUresult memory_reach(struct context *ctx, uintptr_t address, size_t bytes, bool is_write, struct range **first);
+/* Whether the device of ctx may read and write all of it; *first is the range that holds the start.
+ */
+CUresult memory_reach(struct context *ctx, uintptr_t address, size_t bytes, bool is_write,
+		      struct range **first);
 
 struct pool {
 	CUmemoryPool handle;
@@ -272,8 +301,6 @@ CUresult ipc_close(uintptr_t base);
 void ipc_owner_freed(struct range *r);
 bool ipc_is_gone(const struct range *r);
 
-void vmm_release_range(struct range *r);
-
 /* ---- work.c: what a stream can be given ---- */
 
 enum work_kind {
@@ -292,7 +319,8 @@ enum work_kind {
 	WORK_WAIT_EVENT
 };
 
-/* Up to three dimensions; a plain copy has height and depth 1. Addresses are as the program gave them. */
+/* Up to three dimensions; a plain copy has height and depth 1. Addresses are as the program gave
+ * them. */
 struct copy {
 	uintptr_t dst, src;
 	size_t width, height, depth, dst_pitch, src_pitch, dst_slice, src_slice;
@@ -334,8 +362,8 @@ struct work {
 			void *data;
 		} callback;
 		struct {
-			struct event *event; /* in graphs */
-			struct mark *mark;   /* in queues */
+			CUevent event;	   /* in graphs: to record, or to wait for */
+			struct mark *mark; /* in queues */
 		} record;
 		struct {
 			atomic_uint_fast64_t *word;
@@ -367,6 +395,7 @@ struct stream {
 	struct capture *capture;
 	struct node **tips; /* capture: what the next node depends on */
 	unsigned tip_count;
+	CUgraphNode *told; /* what the last question after them was answered with */
 };
 
 CUresult stream_get(CUstream handle, struct stream **out);
@@ -376,7 +405,8 @@ CUresult stream_create(struct context *ctx, unsigned flags, int priority, struct
 CUresult stream_destroy(struct stream *s);
 /* Takes the work: into the queue, or into the graph that is captured. */
 CUresult stream_submit(struct stream *s, struct work *w);
-CUresult stream_issue(struct stream *s, struct work *w, const struct point *after, unsigned after_count);
+CUresult stream_issue(struct stream *s, struct work *w, const struct point *after,
+		      unsigned after_count);
 struct point stream_point(const struct stream *s);
 CUresult stream_query(struct stream *s);
 CUresult stream_wait(struct stream *s);
@@ -414,6 +444,8 @@ CUresult event_create(struct context *ctx, unsigned flags, struct event **out);
 void event_destroy(struct event *e);
 CUresult event_record(struct event *e, struct stream *s);
 CUresult event_issue_record(struct event *e, struct stream *s);
+/* The mark of a recording that is about to be issued; m->point is the caller's to set. */
+struct mark *event_new_mark(struct event *e);
 CUresult event_query(struct event *e);
 CUresult event_wait(struct event *e);
 CUresult event_elapsed(float *ms, struct event *start, struct event *end);
@@ -423,12 +455,18 @@ void mark_put(struct mark *m);
 
 /* ---- copy.c, memop.c ---- */
 
-enum side { SIDE_ANY, SIDE_HOST, SIDE_DEVICE };
+enum side {
+	SIDE_ANY,
+	SIDE_HOST,
+	SIDE_DEVICE
+};
+CUresult copy_from_3d(const CUDA_MEMCPY3D *p, struct copy *c, enum side *dst, enum side *src);
 CUresult copy_submit(struct stream *s, struct copy *c, enum side dst, enum side src, bool is_async);
 CUresult copy_check(struct context *ctx, struct work *w);
 CUresult set_submit(struct stream *s, const struct set *set, bool is_async);
 CUresult set_check(struct context *ctx, struct work *w);
-CUresult memop_submit(struct stream *s, unsigned count, const CUstreamBatchMemOpParams *items, unsigned flags);
+CUresult memop_submit(struct stream *s, unsigned count, const CUstreamBatchMemOpParams *items,
+		      unsigned flags);
 CUresult memop_check(struct context *ctx, struct work *w);
 void memop_run(struct work *w, struct context *ctx, struct queue *q);
 
@@ -467,8 +505,9 @@ CUresult module_load(struct context *ctx, const void *image, size_t bytes, struc
 CUresult module_function(struct module *m, const char *name, struct function **out);
 CUresult module_variable(struct module *m, const char *name, size_t bytes, struct variable **out);
 void module_unload(struct module *m);
-CUresult kernel_prepare(struct work *w, struct function *f, const unsigned grid[3], const unsigned block[3],
-			unsigned shared_bytes, void **arguments, void **extra);
+CUresult kernel_prepare(struct work *w, struct function *f, const unsigned grid[3],
+			const unsigned block[3], unsigned shared_bytes, void **arguments,
+			void **extra);
 void kernel_run(struct work *w, struct context *ctx, struct queue *q);
 
 /* ---- capture.c, graph.c ---- */
@@ -490,13 +529,17 @@ CUresult capture_allows_unsafe(void);
 /* Before a use of a stream that is no work: a query, a synchronisation. */
 CUresult capture_allows_sync(struct stream *s);
 CUresult capture_allows_context_sync(struct context *ctx);
+/* Before a use of the legacy stream. */
+CUresult capture_allows_legacy(struct context *ctx);
 CUresult capture_add(struct stream *s, struct work *w);
 CUresult capture_record(struct event *e, struct stream *s);
 CUresult capture_wait(struct stream *s, struct event *e);
+/* into NULL: a new graph. */
 CUresult capture_begin(struct stream *s, CUstreamCaptureMode mode, struct graph *into);
 CUresult capture_end(struct stream *s, struct graph **out);
 void capture_invalidate(struct capture *c);
 void capture_stream_ends(struct stream *s);
+CUresult capture_set_tips(struct stream *s, struct node *const *nodes, unsigned count, bool is_add);
 CUresult capture_mode_exchange(CUstreamCaptureMode *mode);
 bool capture_is_live(const struct capture *c, uint64_t id);
 
@@ -508,7 +551,6 @@ struct node {
 	struct node **deps;
 	unsigned dep_count, index;
 	bool is_enabled;
-	const struct node *from; /* in an executable graph: the node that it was made from */
 	CUgraphNode from_handle;
 };
 
@@ -516,7 +558,7 @@ struct graph {
 	CUgraph handle;
 	struct context *ctx;
 	struct node **nodes;
-	unsigned node_count, node_room;
+	unsigned node_count;
 };
 
 struct exec {
@@ -530,13 +572,14 @@ struct exec {
 
 struct graph *graph_new(void);
 void graph_free(struct graph *g);
-struct graph *graph_clone(const struct graph *g, bool is_exec);
-CUresult graph_add(struct graph *g, CUgraphNodeType type, struct work *w, struct node *const *deps, unsigned dep_count,
-		   struct node **out);
+struct graph *graph_clone(const struct graph *g);
+CUresult graph_add(struct graph *g, CUgraphNodeType type, struct work *w, struct node *const *deps,
+		   unsigned dep_count, struct node **out);
 CUresult graph_depend(struct node *to, struct node *from, bool is_add);
 CUresult graph_remove(struct node *n);
 bool graph_has_cycle(const struct graph *g);
-CUresult exec_create(struct context *ctx, struct graph *g, unsigned long long flags, struct exec **out);
+CUresult exec_create(struct context *ctx, struct graph *g, unsigned long long flags,
+		     struct exec **out);
 void exec_free(struct exec *x);
 CUresult exec_launch(struct exec *x, struct stream *s);
 CUresult exec_update(struct exec *x, struct graph *g, CUgraphExecUpdateResultInfo *info);
@@ -544,7 +587,8 @@ struct node *exec_node(struct exec *x, CUgraphNode handle);
 
 /* ---- small ---- */
 
-void *sim_alloc(size_t bytes); /* zeroed; ends the process when there is none, for the simulator itself is then lost */
+void *sim_alloc(size_t bytes); /* zeroed; ends the process when there is none, for the simulator
+				  itself is then lost */
 void *sim_grow(void *array, unsigned count, size_t element_bytes);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * window.c: each device's addresses. A window without access is what programs see: the CPU faults when it touches it, and
- * so does a system call. The same memory, at a constant distance, is the simulator's own: a file in memory, mapped
- * shared, so that another process can map a part of it (ipc.c).
+ * window.c: each device's addresses. A window without access is what programs see: the CPU faults
+ * when it touches it, and so does a system call. The same memory, at a constant distance, is the
+ * simulator's own: a file in memory, mapped shared, so that another process can map a part of it
+ * (ipc.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,10 @@ static CUresult open_window(struct window *w)
 	w->fd = memfd_create("cudasim", MFD_CLOEXEC);
 	if (w->fd < 0 || ftruncate(w->fd, (off_t)window_bytes) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	user = mmap(NULL, window_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	cpu = mmap(NULL, window_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, w->fd, 0);
+	user = mmap(NULL, window_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		    0);
+	cpu = mmap(NULL, window_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, w->fd,
+		   0);
 	if (user == MAP_FAILED || cpu == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	madvise(cpu, window_bytes, MADV_DONTDUMP);
@@ -56,7 +59,9 @@ CUresult memory_init(void)
 		return CUDA_SUCCESS;
 	for (unsigned long i = 0; i < sim_config.devices; i++)
 		if (open_window(&windows[i]) != CUDA_SUCCESS) {
-			sim_say("no address space for device memory (%zu GiB twice for each device)", window_bytes >> 30);
+			sim_say("no address space for device memory (%zu GiB twice for each "
+				"device)",
+				window_bytes >> 30);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	is_ready = true;
@@ -147,7 +152,8 @@ void memory_window_reset(int device, uintptr_t base, size_t bytes)
 {
 	const struct window *w = &windows[device];
 
-	if (mmap(memory_cpu(base), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, w->fd,
+	if (mmap(memory_cpu(base), bytes, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, w->fd,
 		 (off_t)(base - w->base)) == MAP_FAILED)
 		sim_say("a part of device %d's window is lost", device);
 }

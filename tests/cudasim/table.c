@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* table.c: see table.h. */
+#include "table.h"
+
+#include <stddef.h>
+
+#define CALL(base, version, symbol)    extern void symbol(void);
+#define CALL_PT(base, version, symbol) extern void symbol(void);
+#include "calls.def"
+#undef CALL
+#undef CALL_PT
+
+const struct call calls[CALL_COUNT] = {
+#define CALL(b, v, s)	 {#b, #s, v, false, (void *)s},
+#define CALL_PT(b, v, s) {#b, #s, v, true, (void *)s},
+#include "calls.def"
+#undef CALL
+#undef CALL_PT
+};
+
+#define MISSING(name)                                                                              \
+	__attribute__((visibility("default"))) int name(void);                                     \
+	int name(void)                                                                             \
+	{                                                                                          \
+		return sim_missing_call(#name);                                                    \
+	}
+#include "missing_driver.h"
+#undef MISSING
+
+const struct missing missing_calls[] = {
+#define MISSING(name) {#name, (void *)name},
+#include "missing_driver.h"
+#undef MISSING
+	{NULL, NULL},
+};
