@@ -181,7 +181,7 @@ CUresult sim_missing(const char *name)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-int sim_missing_call(const char *name)
+__attribute__((visibility("default"))) int cudasim_missing(const char *name)
 {
 	return (int)sim_missing(name);
 }

@@ -22,5 +22,8 @@ void cudasim_runtime_leave(void);
 int cudasim_module_opaque(void **module);
 int cudasim_module_variable(void *module, const char *name, size_t bytes, void **address);
 void cudasim_say(const char *text);
+/* A call, or a way to use one, that is not simulated: says so; the error that the call must return.
+ */
+int cudasim_missing(const char *name);
 
 #endif

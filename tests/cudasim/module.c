@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link.h"
 #include "sim.h"
 
 static const char elf_magic[] = "\177ELF", fatbin_magic[] = "\x50\xed\x55\xba",
@@ -311,4 +312,36 @@ void kernel_run(struct work *w, struct context *ctx, struct queue *q)
 		f->twin(&launch, arguments);
 	free(arguments);
 	atomic_fetch_add(&calls_kernels, 1);
+}
+
+/* ---- for libcudart ---- */
+
+__attribute__((visibility("default"))) int cudasim_module_opaque(void **module)
+{
+	struct context *ctx = context_current();
+	struct module *m;
+	CUresult e;
+
+	sim_lock();
+	e = ctx ? module_load(ctx, NULL, 0, &m) : CUDA_ERROR_INVALID_CONTEXT;
+	if (e == CUDA_SUCCESS)
+		*module = m->handle;
+	sim_unlock();
+	return (int)e;
+}
+
+__attribute__((visibility("default"))) int cudasim_module_variable(void *module, const char *name,
+								   size_t bytes, void **address)
+{
+	struct variable *v;
+	struct module *m;
+	CUresult e;
+
+	sim_lock();
+	m = handle_get(HANDLE_MODULE, module);
+	e = m ? module_variable(m, name, bytes, &v) : CUDA_ERROR_INVALID_HANDLE;
+	if (e == CUDA_SUCCESS)
+		*address = (void *)v->address;
+	sim_unlock();
+	return (int)e;
 }

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "link.h"
+
 #define CALL(base, version, symbol)    extern void symbol(void);
 #define CALL_PT(base, version, symbol) extern void symbol(void);
 #include "calls.def"
@@ -22,7 +24,7 @@ const struct call calls[CALL_COUNT] = {
 	__attribute__((visibility("default"))) int name(void);                                     \
 	int name(void)                                                                             \
 	{                                                                                          \
-		return sim_missing_call(#name);                                                    \
+		return cudasim_missing(#name);                                                     \
 	}
 #include "missing_driver.h"
 #undef MISSING

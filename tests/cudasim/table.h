@@ -30,6 +30,4 @@ struct missing {
 };
 extern const struct missing missing_calls[];
 
-int sim_missing_call(const char *name);
-
 #endif
