@@ -345,7 +345,7 @@ __attribute__((destructor)) static void end(void)
 	FILE *f;
 
 	config_read();
-	if (!sim_config.counts)
+	if (!sim_config.counts || atomic_load(&is_forked))
 		return;
 	counts_path(path, sizeof(path));
 	f = fopen(path, "w");

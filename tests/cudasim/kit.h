@@ -86,11 +86,17 @@ static inline CUevent event_of(unsigned flags)
 	return e;
 }
 
-/* AddressSanitizer would take the faults that tests are to see. */
+/* The sanitizers would take the faults that tests are to see. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
 	return "handle_segv=0:allow_user_segv_handler=1:detect_leaks=0";
+}
+
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "handle_segv=0:allow_user_segv_handler=1";
 }
 
 #define TEST(c, name) tcase_add_test(c, name)

@@ -13,7 +13,7 @@
 /* Against kernels that run, and against queues that let go of memory. */
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range **table; /* sorted by base */
-static unsigned table_count, table_room;
+static unsigned table_count;
 static uint64_t last_id;
 
 /* The first entry whose base is greater. */
@@ -54,14 +54,7 @@ struct range *memory_add(uintptr_t base, size_t bytes, enum memory_kind kind, in
 	pthread_mutex_lock(&memory_lock);
 	r->id = ++last_id;
 	at = after(base);
-	if (table_count == table_room) {
-		struct range **more = sim_alloc((2 * table_room + 64) * sizeof(*more));
-
-		memcpy(more, table, table_count * sizeof(*more));
-		free(table);
-		table = more;
-		table_room = 2 * table_room + 64;
-	}
+	table = sim_grow(table, table_count, sizeof(*table));
 	memmove(&table[at + 1], &table[at], (table_count - at) * sizeof(r));
 	table[at] = r;
 	table_count++;

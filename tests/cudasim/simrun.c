@@ -193,11 +193,21 @@ static void prepend_library_path(void)
 	free(path);
 }
 
-/* A program that is not itself built with a sanitizer needs its library first. */
+/* A program that is not itself built with the simulator's sanitizer needs its library first. */
 static void preload_sanitizer(void)
 {
-	if (CUDASIM_SANITIZER[0])
-		append("LD_PRELOAD", CUDASIM_SANITIZER, " ");
+	const char *old = getenv("LD_PRELOAD");
+	char *text;
+
+	if (!CUDASIM_SANITIZER[0])
+		return;
+	if (asprintf(&text, "%s%s%s", CUDASIM_SANITIZER, old && *old ? " " : "", old ? old : "") <
+	    0)
+		die("no memory");
+	set("LD_PRELOAD", text);
+	free(text);
+	if (!getenv("ASAN_OPTIONS")) /* of the program's memory, and of shells', we say nothing */
+		set("ASAN_OPTIONS", "detect_leaks=0");
 }
 
 int main(int argc, char **argv)

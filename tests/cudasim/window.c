@@ -5,7 +5,6 @@
  * simulator's own: a file in memory, mapped shared, so that another process can map a part of it
  * (ipc.c).
  */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,11 +23,25 @@ static struct window {
 	ptrdiff_t to_cpu;
 	int fd;
 	struct hole *holes; /* sorted */
-	unsigned hole_count, hole_room;
+	unsigned hole_count;
 	size_t taken;
 } windows[DEVICES_MAX];
 
 static bool is_ready;
+
+static void insert_hole(struct window *w, unsigned at, struct hole h)
+{
+	w->holes = sim_grow(w->holes, w->hole_count, sizeof(*w->holes));
+	memmove(&w->holes[at + 1], &w->holes[at], (w->hole_count - at) * sizeof(h));
+	w->holes[at] = h;
+	w->hole_count++;
+}
+
+static void drop_hole(struct window *w, unsigned at)
+{
+	w->hole_count--;
+	memmove(&w->holes[at], &w->holes[at + 1], (w->hole_count - at) * sizeof(*w->holes));
+}
 
 static CUresult open_window(struct window *w)
 {
@@ -46,10 +59,7 @@ static CUresult open_window(struct window *w)
 	madvise(cpu, window_bytes, MADV_DONTDUMP);
 	w->base = (uintptr_t)user;
 	w->to_cpu = (ptrdiff_t)((uintptr_t)cpu - w->base);
-	w->holes = sim_alloc(64 * sizeof(*w->holes));
-	w->hole_room = 64;
-	w->hole_count = 1;
-	w->holes[0] = (struct hole){w->base, window_bytes};
+	insert_hole(w, 0, (struct hole){w->base, window_bytes});
 	return CUDA_SUCCESS;
 }
 
@@ -66,27 +76,6 @@ CUresult memory_init(void)
 		}
 	is_ready = true;
 	return CUDA_SUCCESS;
-}
-
-static void insert_hole(struct window *w, unsigned at, struct hole h)
-{
-	if (w->hole_count == w->hole_room) {
-		struct hole *more = sim_alloc(2 * w->hole_room * sizeof(*more));
-
-		memcpy(more, w->holes, w->hole_count * sizeof(*more));
-		free(w->holes);
-		w->holes = more;
-		w->hole_room *= 2;
-	}
-	memmove(&w->holes[at + 1], &w->holes[at], (w->hole_count - at) * sizeof(h));
-	w->holes[at] = h;
-	w->hole_count++;
-}
-
-static void drop_hole(struct window *w, unsigned at)
-{
-	w->hole_count--;
-	memmove(&w->holes[at], &w->holes[at + 1], (w->hole_count - at) * sizeof(*w->holes));
 }
 
 /* The first hole that is large enough. */
