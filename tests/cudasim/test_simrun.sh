@@ -62,11 +62,13 @@ fi
 # Ranks do not write each other's file; with %p no two processes do.
 expect 0 '^right$' tools/stmpirun -n 2 "$run" --counts "$dir/ranks.json" "$dir/plain"
 [ "$(find "$dir" -name 'ranks.json.*' | wc -l)" -eq 2 ] || fail "two ranks, not two files"
-expect 0 '^right$' "$run" --counts "$dir/outside-%p.json" tools/stmpirun -n 2 "$dir/plain"
-[ "$(find "$dir" -name 'outside-*.json' | wc -l)" -ge 2 ] || fail "no file for each process"
+# shellcheck disable=SC2154 # set by env.sh
+if [ "$sanitizers" != thread ]; then # whose library no shell can be run with
+	expect 0 '^right$' "$run" --counts "$dir/outside-%p.json" tools/stmpirun -n 2 "$dir/plain"
+	[ "$(find "$dir" -name 'outside-*.json' | wc -l)" -ge 2 ] || fail "no file for each process"
+fi
 
 nvcc=${CUDA_INCLUDE%/include}/bin/nvcc
-# shellcheck disable=SC2154
 if [ -x "$nvcc" ] && [ "$sanitizers" = no ]; then
 	for stream in legacy per-thread; do
 		"$nvcc" --cudart shared --default-stream $stream "$here/programs/kernel.cu" -o "$dir/kernel" > "$dir/nvcc.log" 2>&1 || {
