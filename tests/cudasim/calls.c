@@ -256,6 +256,18 @@ static void *find_missing(const char *base)
 	return found;
 }
 
+/* The newer of the two that the version has; of the same version, the one for the thread's own
+ * stream. */
+static const struct call *better(const struct call *best, const struct call *c, int version)
+{
+	if (c->version > version)
+		return best;
+	if (!best || c->version > best->version ||
+	    (c->version == best->version && c->is_per_thread > best->is_per_thread))
+		return c;
+	return best;
+}
+
 CUresult calls_find(const char *base, int version, bool per_thread, void **fn,
 		    CUdriverProcAddressQueryResult *status)
 {
@@ -266,12 +278,13 @@ CUresult calls_find(const char *base, int version, bool per_thread, void **fn,
 		if (strcmp(c->base, base) != 0 || (c->is_per_thread && !per_thread))
 			continue;
 		is_known = true;
-		if (c->version > version)
-			continue;
-		if (!best || c->version > best->version ||
-		    (c->version == best->version && c->is_per_thread > best->is_per_thread))
-			best = c;
+		best = better(best, c, version);
 	}
+	for (const struct call *c = call_aliases; c->base; c++)
+		if (strcmp(c->base, base) == 0) {
+			is_known = true;
+			best = better(best, c, version);
+		}
 	*fn = best ? best->fn : is_known ? NULL : find_missing(base);
 	if (status)
 		*status = *fn	     ? CU_GET_PROC_ADDRESS_SUCCESS

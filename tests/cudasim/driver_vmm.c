@@ -288,6 +288,39 @@ ENTRY cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 	return CUDA_SUCCESS;
 }
 
+ENTRY cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
+{
+	struct pool *p;
+
+	ENTER_INIT(cuMemPoolSetAccess);
+	p = pool_get(pool);
+	for (size_t i = 0; p && i < count; i++) {
+		const uint32_t bit = UINT32_C(1) << map[i].location.id;
+
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		    !device_is(map[i].location.id) || map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (map[i].location.id != p->device && !has(CAP_PEER))
+			return CUDA_ERROR_INVALID_DEVICE;
+		p->access = map[i].flags ? p->access | bit : p->access & ~bit;
+	}
+	return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+ENTRY cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
+{
+	const struct pool *p;
+
+	ENTER_INIT(cuMemPoolGetAccess);
+	p = pool_get(memPool);
+	if (!p || !flags || !location || !device_is(location->id))
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = location->id == p->device || (p->access >> location->id & 1)
+			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return CUDA_SUCCESS;
+}
+
 static uint64_t *pool_field(struct pool *p, CUmemPool_attribute a)
 {
 	switch (a) {

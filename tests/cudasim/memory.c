@@ -139,6 +139,9 @@ static bool may_reach(const struct context *ctx, const struct range *r, bool is_
 	if (r->kind == MEM_VMM)
 		return (ctx ? r->access >> ctx->device & 1 : r->access != 0) &&
 		       !(is_write && r->is_read_only);
+	/* DA, cuMemPoolSetAccess: not by cuCtxEnablePeerAccess. */
+	if (r->kind == MEM_POOL && ctx && r->device != ctx->device)
+		return r->pool->access >> ctx->device & 1;
 	return !ctx || r->device == ctx->device || (ctx->peers >> r->device & 1);
 }
 

@@ -20,7 +20,7 @@ static bool starts_with(const void *image, const char *magic)
 }
 
 /* An image that is not PTX is opaque: its names are believed. */
-CUresult module_load(struct context *ctx, const void *image, size_t bytes, struct module **out)
+CUresult module_load(struct context *ctx, const void *image, struct module **out)
 {
 	struct module *m = sim_alloc(sizeof(*m));
 
@@ -32,7 +32,6 @@ CUresult module_load(struct context *ctx, const void *image, size_t bytes, struc
 		free(m);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
-	m->image_bytes = m->is_text ? strlen(image) : bytes;
 	m->image = m->is_text ? strdup(image) : NULL;
 	m->handle = handle_new(HANDLE_MODULE, m);
 	m->next = ctx->modules;
@@ -323,7 +322,7 @@ __attribute__((visibility("default"))) int cudasim_module_opaque(void **module)
 	CUresult e;
 
 	sim_lock();
-	e = ctx ? module_load(ctx, NULL, 0, &m) : CUDA_ERROR_INVALID_CONTEXT;
+	e = ctx ? module_load(ctx, NULL, &m) : CUDA_ERROR_INVALID_CONTEXT;
 	if (e == CUDA_SUCCESS)
 		*module = m->handle;
 	sim_unlock();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* runtime_stream.c: the runtime API: streams, events, host functions, captures and graphs. */
+/* runtime_stream.c: the runtime API: streams, events, host functions, captures. */
 #include <string.h>
 
 #include "runtime.h"
@@ -32,6 +32,15 @@ PAIR(cudaStreamAttachMemAsync, _ptsz,
      cuStreamAttachMemAsync(STREAM(stream), (CUdeviceptr)devPtr, length, flags))
 PAIR(cudaLaunchHostFunc, _ptsz, (cudaStream_t stream, cudaHostFn_t fn, void *userData),
      cuLaunchHostFunc(STREAM(stream), fn, userData))
+
+PAIR(cudaStreamSetAttribute, _ptsz,
+     (cudaStream_t hStream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value),
+     cuStreamSetAttribute(STREAM(hStream), (CUstreamAttrID)attr, (const CUstreamAttrValue *)value))
+PAIR(cudaStreamGetAttribute, _ptsz,
+     (cudaStream_t hStream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out),
+     cuStreamGetAttribute(STREAM(hStream), (CUstreamAttrID)attr, (CUstreamAttrValue *)value_out))
+PAIR(cudaStreamCopyAttributes, _ptsz, (cudaStream_t dst, cudaStream_t src),
+     cuStreamCopyAttributes(STREAM(dst), STREAM(src)))
 
 /* ---- events ---- */
 
@@ -88,108 +97,3 @@ PAIR(cudaStreamUpdateCaptureDependencies, _ptsz,
       size_t numDependencies, unsigned int flags),
      ((void)dependencyData, cuStreamUpdateCaptureDependencies(STREAM(stream), dependencies, NULL,
 							      numDependencies, flags)))
-
-/* ---- graphs ---- */
-
-CALL(cudaGraphCreate, (cudaGraph_t * pGraph, unsigned int flags), cuGraphCreate(pGraph, flags))
-CALL(cudaGraphDestroy, (cudaGraph_t graph), cuGraphDestroy(graph))
-CALL(cudaGraphClone, (cudaGraph_t * pGraphClone, cudaGraph_t originalGraph),
-     cuGraphClone(pGraphClone, originalGraph))
-CALL(cudaGraphInstantiate,
-     (cudaGraphExec_t * pGraphExec, cudaGraph_t graph, unsigned long long flags),
-     cuGraphInstantiate(pGraphExec, graph, flags))
-CALL(cudaGraphInstantiateWithFlags,
-     (cudaGraphExec_t * pGraphExec, cudaGraph_t graph, unsigned long long flags),
-     cuGraphInstantiateWithFlags(pGraphExec, graph, flags))
-CALL(cudaGraphExecDestroy, (cudaGraphExec_t graphExec), cuGraphExecDestroy(graphExec))
-PAIR(cudaGraphLaunch, _ptsz, (cudaGraphExec_t graphExec, cudaStream_t stream),
-     cuGraphLaunch(graphExec, STREAM(stream)))
-PAIR(cudaGraphUpload, _ptsz, (cudaGraphExec_t graphExec, cudaStream_t stream),
-     cuGraphUpload(graphExec, STREAM(stream)))
-CALL(cudaGraphExecUpdate,
-     (cudaGraphExec_t hGraphExec, cudaGraph_t hGraph, cudaGraphExecUpdateResultInfo *resultInfo),
-     cuGraphExecUpdate(hGraphExec, hGraph, (CUgraphExecUpdateResultInfo *)resultInfo))
-CALL(cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *numNodes),
-     cuGraphGetNodes(graph, nodes, numNodes))
-CALL(cudaGraphGetRootNodes, (cudaGraph_t graph, cudaGraphNode_t *pRootNodes, size_t *pNumRootNodes),
-     cuGraphGetRootNodes(graph, pRootNodes, pNumRootNodes))
-CALL(cudaGraphNodeGetType, (cudaGraphNode_t node, enum cudaGraphNodeType *pType),
-     cuGraphNodeGetType(node, (CUgraphNodeType *)pType))
-CALL(cudaGraphDestroyNode, (cudaGraphNode_t node), cuGraphDestroyNode(node))
-CALL(cudaGraphAddEmptyNode,
-     (cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
-      size_t numDependencies),
-     cuGraphAddEmptyNode(pGraphNode, graph, pDependencies, numDependencies))
-CALL(cudaGraphAddHostNode,
-     (cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
-      size_t numDependencies, const struct cudaHostNodeParams *pNodeParams),
-     cuGraphAddHostNode(pGraphNode, graph, pDependencies, numDependencies,
-			(const CUDA_HOST_NODE_PARAMS *)pNodeParams))
-CALL(cudaGraphAddChildGraphNode,
-     (cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
-      size_t numDependencies, cudaGraph_t childGraph),
-     cuGraphAddChildGraphNode(pGraphNode, graph, pDependencies, numDependencies, childGraph))
-CALL(cudaGraphAddDependencies,
-     (cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-      const cudaGraphEdgeData *edgeData, size_t numDependencies),
-     ((void)edgeData, cuGraphAddDependencies(graph, from, to, NULL, numDependencies)))
-
-static CUresult add_memset(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *deps,
-			   size_t count, const struct cudaMemsetParams *p)
-{
-	const CUDA_MEMSET_NODE_PARAMS params = {.dst = (CUdeviceptr)p->dst,
-						.pitch = p->pitch,
-						.value = p->value,
-						.elementSize = p->elementSize,
-						.width = p->width,
-						.height = p->height};
-	CUcontext ctx;
-
-	TRY(cuCtxGetCurrent(&ctx));
-	return cuGraphAddMemsetNode(out, graph, deps, count, &params, ctx);
-}
-CALL(cudaGraphAddMemsetNode,
-     (cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
-      size_t numDependencies, const struct cudaMemsetParams *pMemsetParams),
-     add_memset(pGraphNode, graph, pDependencies, numDependencies, pMemsetParams))
-
-static CUresult add_memcpy(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *deps,
-			   size_t count, void *dst, const void *src, size_t bytes)
-{
-	const CUDA_MEMCPY3D p = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-				 .srcDevice = (CUdeviceptr)src,
-				 .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-				 .dstDevice = (CUdeviceptr)dst,
-				 .WidthInBytes = bytes,
-				 .Height = 1,
-				 .Depth = 1};
-	CUcontext ctx;
-
-	TRY(cuCtxGetCurrent(&ctx));
-	return cuGraphAddMemcpyNode(out, graph, deps, count, &p, ctx);
-}
-CALL(cudaGraphAddMemcpyNode1D,
-     (cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
-      size_t numDependencies, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind),
-     ((void)kind, add_memcpy(pGraphNode, graph, pDependencies, numDependencies, dst, src, count)))
-
-static CUresult add_kernel(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *deps,
-			   size_t count, const struct cudaKernelNodeParams *p)
-{
-	CUDA_KERNEL_NODE_PARAMS params = {.gridDimX = p->gridDim.x,
-					  .gridDimY = p->gridDim.y,
-					  .gridDimZ = p->gridDim.z,
-					  .blockDimX = p->blockDim.x,
-					  .blockDimY = p->blockDim.y,
-					  .blockDimZ = p->blockDim.z,
-					  .sharedMemBytes = p->sharedMemBytes,
-					  .kernelParams = p->kernelParams,
-					  .extra = p->extra};
-
-	TRY(runtime_function(p->func, &params.func));
-	return cuGraphAddKernelNode(out, graph, deps, count, &params);
-}
-CALL(cudaGraphAddKernelNode,
-     (cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
-      size_t numDependencies, const struct cudaKernelNodeParams *pNodeParams),
-     add_kernel(pGraphNode, graph, pDependencies, numDependencies, pNodeParams))

@@ -86,8 +86,8 @@ enum {
 struct entry sim_enter(int call, int needs);
 void sim_leave(struct entry *e);
 void sim_lock(void);
-void sim_unlock(void);
-/* Before its caller waits; sim_lock afterwards. */
+void sim_unlock(void); /* before its caller waits */
+/* For what is not simulated: says so. */
 CUresult sim_missing(const char *name);
 CUresult calls_find(const char *base, int version, bool per_thread, void **fn,
 		    CUdriverProcAddressQueryResult *status);
@@ -136,7 +136,6 @@ struct queue {
 	struct op *head, *tail; /* lock */
 	uint64_t issued;	/* sim_lock */
 	atomic_uint_fast64_t done;
-	atomic_bool is_asleep;
 	int waiters; /* lock */
 	bool is_started;
 	uint64_t random; /* its thread */
@@ -277,7 +276,8 @@ CUresult memory_reach(struct context *ctx, uintptr_t address, size_t bytes, bool
 struct pool {
 	CUmemoryPool handle;
 	int device;
-	bool is_default, is_importable;
+	bool is_default;
+	uint32_t access; /* other devices that may */
 	uint64_t threshold, used, used_high, reserved, reserved_high;
 	struct range **cached;
 	unsigned cached_count;
@@ -411,7 +411,6 @@ struct point stream_point(const struct stream *s);
 CUresult stream_query(struct stream *s);
 CUresult stream_wait(struct stream *s);
 CUresult stream_wait_event(struct stream *s, struct event *e);
-void streams_of_thread_end(void);
 
 /* One recording of an event. */
 struct mark {
@@ -494,14 +493,13 @@ struct module {
 	CUmodule handle;
 	struct context *ctx;
 	const char *image;
-	size_t image_bytes;
-	bool is_text, is_owned, is_opaque;
+	bool is_text, is_opaque;
 	struct function *functions;
 	struct variable *variables;
 	struct module *next;
 };
 
-CUresult module_load(struct context *ctx, const void *image, size_t bytes, struct module **out);
+CUresult module_load(struct context *ctx, const void *image, struct module **out);
 CUresult module_function(struct module *m, const char *name, struct function **out);
 CUresult module_variable(struct module *m, const char *name, size_t bytes, struct variable **out);
 void module_unload(struct module *m);

@@ -19,6 +19,14 @@ static struct stream *stream_new(struct context *ctx, unsigned flags, int priori
 	return s;
 }
 
+static void stream_free(struct stream *s)
+{
+	capture_stream_ends(s);
+	free(s->tips);
+	free(s->told);
+	free(s);
+}
+
 CUresult stream_create(struct context *ctx, unsigned flags, int priority, struct stream **out)
 {
 	if (flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
@@ -45,13 +53,15 @@ static pthread_once_t thread_end_once = PTHREAD_ONCE_INIT;
 static void end_of_thread(void *unused)
 {
 	(void)unused;
+	sim_lock();
 	while (own_streams) {
 		struct own *o = own_streams;
 
 		own_streams = o->next;
-		free(o->stream);
+		stream_free(o->stream);
 		free(o);
 	}
+	sim_unlock();
 }
 
 static void make_key(void)
@@ -118,11 +128,8 @@ CUresult stream_destroy(struct stream *s)
 {
 	if (s->is_legacy || s->is_per_thread)
 		return CUDA_ERROR_INVALID_HANDLE;
-	capture_stream_ends(s);
 	handle_drop(s->handle);
-	free(s->tips);
-	free(s->told);
-	free(s);
+	stream_free(s);
 	return CUDA_SUCCESS;
 }
 

@@ -8,16 +8,31 @@
 
 #define CALL(base, version, symbol)    extern void symbol(void);
 #define CALL_PT(base, version, symbol) extern void symbol(void);
+#define ALIAS(base, version, symbol)
 #include "calls.def"
 #undef CALL
 #undef CALL_PT
+#undef ALIAS
 
 const struct call calls[CALL_COUNT] = {
 #define CALL(b, v, s)	 {#b, #s, v, false, (void *)s},
 #define CALL_PT(b, v, s) {#b, #s, v, true, (void *)s},
+#define ALIAS(base, version, symbol)
 #include "calls.def"
 #undef CALL
 #undef CALL_PT
+#undef ALIAS
+};
+
+const struct call call_aliases[] = {
+#define CALL(base, version, symbol)
+#define CALL_PT(base, version, symbol)
+#define ALIAS(b, v, s) {#b, #s, v, false, (void *)s},
+#include "calls.def"
+#undef CALL
+#undef CALL_PT
+#undef ALIAS
+	{NULL, NULL, 0, false, NULL},
 };
 
 #define MISSING(name)                                                                              \

@@ -9,9 +9,11 @@
 enum call_index {
 #define CALL(base, version, symbol)    CALL_##symbol,
 #define CALL_PT(base, version, symbol) CALL_##symbol,
+#define ALIAS(base, version, symbol)
 #include "calls.def"
 #undef CALL
 #undef CALL_PT
+#undef ALIAS
 	CALL_COUNT
 };
 
@@ -22,6 +24,8 @@ struct call {
 	void *fn;
 };
 extern const struct call calls[CALL_COUNT];
+/* Other names for some of them; the last has none. */
+extern const struct call call_aliases[];
 
 /* What cuda.h has and the simulator lacks: each says so and fails. The last has no name. */
 struct missing {
