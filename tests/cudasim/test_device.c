@@ -117,6 +117,9 @@ START_TEST(entry_points)
 	OK(cuGetProcAddress("cuStreamBatchMemOp", &old, 11000, 0, &status));
 	ck_assert(old == NULL);
 	ck_assert_int_eq(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+	OK(cuGetProcAddress("cuGraphInstantiate", &old, 13000, 0, &status)); /* a macro in cuda.h */
+	OK(cuGetProcAddress("cuGraphInstantiateWithFlags", &own, 13000, 0, &status));
+	ck_assert(old == own);
 	OK(cuGetProcAddress("cuMulticastCreate", (void **)&missing, 13000, 0, &status));
 	ck_assert_int_eq(missing(), CUDA_ERROR_NOT_SUPPORTED);
 }
@@ -163,6 +166,34 @@ START_TEST(peers)
 	OK(cuCtxSynchronize());
 	OK(cuCtxDisablePeerAccess(b));
 	FAILS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue64(s, on_b, 1, 0));
+}
+END_TEST
+
+/* DA, cuMemPoolSetAccess: memory of a pool is another device's when the pool says so;
+ * cuCtxEnablePeerAccess has no part in it. */
+START_TEST(pools_of_peers)
+{
+	const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+					.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUcontext a, b;
+	CUdeviceptr on_b;
+	CUmemoryPool pool;
+	CUstream s;
+
+	setenv("CUDASIM_DEVICES", "2", 1);
+	a = begin();
+	OK(cuDevicePrimaryCtxRetain(&b, 1));
+	OK(cuCtxSetCurrent(b));
+	OK(cuMemAllocAsync(&on_b, 8, 0));
+	OK(cuStreamSynchronize(0));
+	OK(cuCtxSetCurrent(a));
+	s = stream_of(0);
+	OK(cuCtxEnablePeerAccess(b, 0));
+	FAILS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue64(s, on_b, 1, 0));
+	OK(cuDeviceGetDefaultMemPool(&pool, 1));
+	OK(cuMemPoolSetAccess(pool, &access, 1));
+	OK(cuStreamWriteValue64(s, on_b, 1, 0));
+	OK(cuStreamSynchronize(s));
 }
 END_TEST
 
@@ -386,6 +417,7 @@ int main(void)
 	TEST(c, entry_points);
 	TEST(c, error_names);
 	TEST(c, peers);
+	TEST(c, pools_of_peers);
 	TEST(c, kernels_are_their_twins);
 	TEST(c, kernel_without_twin);
 	TEST(c, modules);

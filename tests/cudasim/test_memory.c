@@ -298,7 +298,87 @@ START_TEST(virtual_memory)
 }
 END_TEST
 
+/* DA, cuMemExportToShareableHandle: memory that was created for it has a file descriptor, and
+ * whoever imports that has the same memory. */
+START_TEST(virtual_memory_is_shared)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+	const CUmemAccessDesc access = {.location = prop.location,
+					.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle h, again;
+	const size_t unit = 2 << 20;
+	CUdeviceptr va;
+	char c = 0;
+	int fd;
+
+	begin();
+	OK(cuMemCreate(&h, unit, &prop, 0));
+	FAILS(CUDA_ERROR_INVALID_VALUE,
+	      cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	OK(cuMemCreate(&h, unit, &prop, 0));
+	OK(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	OK(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd,
+					  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	close(fd);
+	OK(cuMemAddressReserve(&va, 2 * unit, 0, 0, 0));
+	OK(cuMemMap(va, unit, 0, h, 0));
+	OK(cuMemMap(va + unit, unit, 0, again, 0));
+	OK(cuMemSetAccess(va, 2 * unit, &access, 1));
+	OK(cuMemsetD8(va + 5, 8, 1));
+	OK(cuMemcpyDtoH(&c, va + unit + 5, 1));
+	ck_assert_int_eq(c, 8);
+	FAILS(CUDA_ERROR_INVALID_VALUE,
+	      cuMemImportFromShareableHandle(&again, (void *)(intptr_t)0,
+					     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+}
+END_TEST
+
 /* ---- between processes ---- */
+
+static void late_importer(int from, int to)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr d;
+	char c = 0;
+
+	if (read(from, &handle, sizeof(handle)) != sizeof(handle))
+		_exit(1);
+	begin();
+	OK(cuIpcOpenMemHandle(&d, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	ck_assert_int_eq(write(to, &c, 1), 1);
+	ck_assert_int_eq(read(from, &c, 1), 1);
+	OK(cuMemsetD8Async(d, 1, 1, 0));
+	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+	_exit(0);
+}
+
+/* DA, cuIpcCloseMemHandle: memory that is freed before its importers have closed it is undefined;
+ * here their next use of it is an error. */
+START_TEST(ipc_owner_frees_first)
+{
+	int there[2], back[2], status;
+	CUipcMemHandle handle;
+	CUdeviceptr d;
+	pid_t pid;
+	char c = 0;
+
+	ck_assert_int_eq(pipe(there) | pipe(back), 0);
+	pid = fork();
+	if (pid == 0)
+		late_importer(there[0], back[1]);
+	begin();
+	d = device_bytes(100);
+	OK(cuIpcGetMemHandle(&handle, d));
+	ck_assert_int_eq(write(there[1], &handle, sizeof(handle)), sizeof(handle));
+	ck_assert_int_eq(read(back[0], &c, 1), 1);
+	OK(cuMemFree(d));
+	ck_assert_int_eq(write(there[1], &c, 1), 1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
 
 struct letter {
 	CUipcMemHandle memory;
@@ -415,7 +495,9 @@ int main(void)
 	TEST(c, pool_memory);
 	TEST(c, pool_memory_before_its_allocation);
 	TEST(c, virtual_memory);
+	TEST(c, virtual_memory_is_shared);
 	TEST(c, ipc);
+	TEST(c, ipc_owner_frees_first);
 	TEST(c, fork_after_init);
 	TEST(c, out_of_memory);
 	suite_add_tcase(s, c);
