@@ -54,15 +54,29 @@ CUresult capture_allows_unsafe(void)
 	return e;
 }
 
+static bool has_blocking_stream(const struct capture *c, const struct context *ctx)
+{
+	for (unsigned i = 0; i < c->stream_count; i++)
+		if (c->streams[i]->ctx == ctx && !(c->streams[i]->flags & CU_STREAM_NON_BLOCKING))
+			return true;
+	return false;
+}
+
+bool capture_is_blocking(const struct context *ctx)
+{
+	for (const struct capture *c = captures; c; c = c->next)
+		if (has_blocking_stream(c, ctx))
+			return true;
+	return false;
+}
+
 CUresult capture_allows_legacy(struct context *ctx)
 {
 	CUresult e = CUDA_SUCCESS;
 
 	for (struct capture *c = captures; c; c = c->next)
-		for (unsigned i = 0; i < c->stream_count; i++)
-			if (c->streams[i]->ctx == ctx &&
-			    !(c->streams[i]->flags & CU_STREAM_NON_BLOCKING))
-				e = refuse(c, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+		if (has_blocking_stream(c, ctx))
+			e = refuse(c, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 	return e;
 }
 
@@ -155,6 +169,8 @@ static const CUgraphNodeType node_types[] = {
 	[WORK_KERNEL] = CU_GRAPH_NODE_TYPE_KERNEL,
 	[WORK_HOST] = CU_GRAPH_NODE_TYPE_HOST,
 	[WORK_RECORD] = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+	[WORK_LIVE] = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+	[WORK_DEAD] = CU_GRAPH_NODE_TYPE_MEM_FREE,
 	[WORK_CHILD] = CU_GRAPH_NODE_TYPE_GRAPH,
 	[WORK_WAIT_EVENT] = CU_GRAPH_NODE_TYPE_WAIT_EVENT,
 };

@@ -96,8 +96,8 @@ static CUstreamCaptureStatus status_of(const struct stream *s)
 					: CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-/* On the legacy stream while a blocking one is captured: an error, and no harm to the capture's
- * validity is documented; it is done as for other uses of that stream. */
+/* DA: on the legacy stream while a blocking one is captured an error, that leaves the capture
+ * valid. */
 static CUresult is_capturing(CUstream handle, CUstreamCaptureStatus *out)
 {
 	struct stream *s;
@@ -105,8 +105,8 @@ static CUresult is_capturing(CUstream handle, CUstreamCaptureStatus *out)
 	TRY(stream_get(handle, &s));
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (s->is_legacy)
-		TRY(capture_allows_legacy(s->ctx));
+	if (s->is_legacy && capture_is_blocking(s->ctx))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	*out = status_of(s);
 	return CUDA_SUCCESS;
 }

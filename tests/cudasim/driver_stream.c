@@ -145,7 +145,7 @@ static CUresult wait_event(CUstream handle, CUevent hEvent, unsigned flags)
 	if (flags & CU_EVENT_WAIT_EXTERNAL) {
 		struct work w = {.kind = WORK_WAIT_EVENT, .record.event = hEvent};
 
-		return s->capture ? capture_add(s, &w) : CUDA_ERROR_ILLEGAL_STATE;
+		return s->capture ? capture_add(s, &w) : CUDA_ERROR_INVALID_VALUE;
 	}
 	if (s->is_legacy)
 		TRY(capture_allows_legacy(s->ctx));
@@ -300,7 +300,7 @@ static CUresult record(CUevent hEvent, CUstream handle, unsigned flags)
 	if (flags & CU_EVENT_RECORD_EXTERNAL) {
 		struct work w = {.kind = WORK_RECORD, .record.event = hEvent};
 
-		return s->capture ? capture_add(s, &w) : CUDA_ERROR_ILLEGAL_STATE;
+		return s->capture ? capture_add(s, &w) : CUDA_ERROR_INVALID_VALUE;
 	}
 	return event_record(e, s);
 }

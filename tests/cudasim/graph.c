@@ -241,9 +241,19 @@ struct launch {
 	struct context *ctx;
 };
 
-static CUresult check(struct context *ctx, struct work *w)
+/* What a launch has allocated must have been freed before the next, or be freed by it. */
+static CUresult alloc_check(const struct exec *x, const struct range *r)
+{
+	if (r->is_allocated && !(x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult check(struct context *ctx, const struct exec *x, struct work *w)
 {
 	switch (w->kind) {
+	case WORK_LIVE:
+		return alloc_check(x, w->range);
 	case WORK_COPY:
 		return copy_check(ctx, w);
 	case WORK_SET:
@@ -258,7 +268,7 @@ static CUresult check(struct context *ctx, struct work *w)
 	}
 }
 
-static CUresult check_all(struct context *ctx, const struct graph *g)
+static CUresult check_all(struct context *ctx, const struct exec *x, const struct graph *g)
 {
 	CUresult e = CUDA_SUCCESS;
 
@@ -266,11 +276,11 @@ static CUresult check_all(struct context *ctx, const struct graph *g)
 		struct work w;
 
 		if (g->nodes[i]->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-			e = check_all(ctx, g->nodes[i]->work.child);
+			e = check_all(ctx, x, g->nodes[i]->work.child);
 			continue;
 		}
 		work_copy(&w, &g->nodes[i]->work);
-		e = check(ctx, &w);
+		e = check(ctx, x, &w);
 		work_release(&w);
 	}
 	return e;
@@ -300,7 +310,11 @@ static struct point issue_node(const struct launch *l, const struct node *n, str
 	if (n->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return issue_graph(l, n->work.child, q, issue(l, q, &w, after, count));
 	work_copy(&w, &n->work);
-	check(l->ctx, &w);
+	check(l->ctx, l->exec, &w);
+	if (w.kind == WORK_LIVE || w.kind == WORK_DEAD) {
+		w.range->is_allocated = w.kind == WORK_LIVE;
+		work_use(&w, w.range);
+	}
 	if (w.kind != WORK_RECORD && w.kind != WORK_WAIT_EVENT)
 		return issue(l, q, &w, after, count);
 	event = event_get(w.record.event);
@@ -375,7 +389,7 @@ CUresult exec_launch(struct exec *x, struct stream *s)
 		w.child = graph_clone(x->graph);
 		return stream_submit(s, &w);
 	}
-	e = check_all(s->ctx, x->graph);
+	e = check_all(s->ctx, x, x->graph);
 	if (e == CUDA_SUCCESS && s->is_legacy)
 		e = capture_allows_legacy(s->ctx);
 	if (e != CUDA_SUCCESS)

@@ -97,6 +97,41 @@ static CUresult mark_in_stream(struct range *r, struct stream *s, enum work_kind
 	return stream_issue(s, &w, NULL, 0);
 }
 
+/* ---- in captures: nodes. The address is the graph's for ever. ---- */
+
+static CUresult graph_alloc(struct pool *p, struct stream *s, size_t bytes, size_t reserved,
+			    uintptr_t *out)
+{
+	uintptr_t base = memory_window_take(p->device, reserved, 512);
+	struct work w = {.kind = WORK_LIVE};
+
+	if (!base)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	w.range = memory_add(base, bytes, MEM_POOL, p->device, s->ctx);
+	w.range->is_graphs = true;
+	w.range->pool = p;
+	w.range->reserved = reserved;
+	atomic_store(&w.range->is_live, false);
+	*out = base;
+	return stream_submit(s, &w);
+}
+
+/* In a capture or, of what a launch has left allocated, out of it. */
+static CUresult graph_free_range(struct range *r, struct stream *s)
+{
+	struct work w = {.kind = WORK_DEAD, .range = r};
+
+	if (s && s->capture)
+		return stream_submit(s, &w);
+	if (!r->is_allocated)
+		return CUDA_ERROR_INVALID_VALUE;
+	r->is_allocated = false;
+	if (s)
+		return mark_in_stream(r, s, WORK_DEAD);
+	atomic_store(&r->is_live, false);
+	return CUDA_SUCCESS;
+}
+
 CUresult pool_alloc(struct pool *p, struct stream *s, size_t bytes, uintptr_t *out)
 {
 	size_t reserved = (bytes + 511) / 512 * 512;
@@ -108,7 +143,7 @@ CUresult pool_alloc(struct pool *p, struct stream *s, size_t bytes, uintptr_t *o
 	if (bytes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (s->capture)
-		return sim_missing("cuMemAllocAsync in a capture");
+		return graph_alloc(p, s, bytes, reserved, out);
 	old = reuse(p, s, reserved);
 	base = old ? old->base : 0;
 	if (!old) {
@@ -138,8 +173,10 @@ CUresult pool_free(struct range *r, struct stream *s)
 	struct pool *p = r->pool;
 	CUresult e = CUDA_SUCCESS;
 
+	if (r->is_graphs)
+		return graph_free_range(r, s);
 	if (s && s->capture)
-		return sim_missing("cuMemFreeAsync in a capture");
+		return CUDA_ERROR_INVALID_VALUE; /* only what a graph allocates */
 	r->is_freed = true;
 	p->used -= r->reserved;
 	if (s) {

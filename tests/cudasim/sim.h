@@ -231,6 +231,8 @@ struct range {
 	size_t reserved;     /* bytes that it takes in its window */
 	int sync_memops;
 	struct pool *pool;
+	bool is_graphs;		 /* pool: of a graph, whose launches allocate it, at this address */
+	bool is_allocated;	 /* of a graph: as issued, not as reached */
 	struct point freed_at;	 /* pool */
 	const void *free_stream; /* pool: its handle */
 	int ipc_slot;
@@ -529,6 +531,7 @@ CUresult capture_allows_sync(struct stream *s);
 CUresult capture_allows_context_sync(struct context *ctx);
 /* Before a use of the legacy stream. */
 CUresult capture_allows_legacy(struct context *ctx);
+bool capture_is_blocking(const struct context *ctx);
 CUresult capture_add(struct stream *s, struct work *w);
 CUresult capture_record(struct event *e, struct stream *s);
 CUresult capture_wait(struct stream *s, struct event *e);

@@ -173,7 +173,7 @@ static void option(int c)
 		fputs(usage, stdout);
 		exit(0);
 	default:
-		exit(2);
+		die("an option is unknown or lacks its value; --help shows the options");
 	}
 }
 
@@ -215,6 +215,7 @@ int main(int argc, char **argv)
 	char pid[32];
 	int c;
 
+	opterr = 0;
 	while ((c = getopt_long(argc, argv, "+h", options, NULL)) != -1)
 		option(c);
 	if (optind == argc)

@@ -163,6 +163,7 @@ END_TEST
  * stream is captured would be a dependency on the capture. */
 START_TEST(legacy_stream)
 {
+	CUstreamCaptureStatus status;
 	CUstream blocking, free_one;
 	CUdeviceptr d;
 	CUgraph g;
@@ -174,6 +175,9 @@ START_TEST(legacy_stream)
 	FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
 	      cuStreamBeginCapture(CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_RELAXED));
 	OK(cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+	/* DA, cuStreamIsCapturing: this one leaves the capture valid. */
+	FAILS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuStreamIsCapturing(CU_STREAM_LEGACY, &status));
+	ck_assert_int_eq(status_of(blocking), CU_STREAM_CAPTURE_STATUS_ACTIVE);
 	FAILS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuMemsetD8Async(d, 0, 8, CU_STREAM_LEGACY));
 	ends_invalid(blocking);
 	OK(cuStreamBeginCapture(free_one, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -385,6 +389,77 @@ START_TEST(updates)
 }
 END_TEST
 
+/* DA, cuEventRecordWithFlags, cuStreamWaitEvent: an external event is a node of the graph; the flag
+ * is invalid elsewhere. */
+START_TEST(external_events)
+{
+	CUstream s, other;
+	CUevent e, before;
+	CUgraphExec x;
+	CUgraph g;
+	gate *closed;
+
+	begin();
+	s = stream_of(CU_STREAM_NON_BLOCKING);
+	other = stream_of(CU_STREAM_NON_BLOCKING);
+	e = event_of(CU_EVENT_DISABLE_TIMING);
+	before = event_of(CU_EVENT_DISABLE_TIMING);
+	closed = gate_new();
+	FAILS(CUDA_ERROR_INVALID_VALUE, cuEventRecordWithFlags(e, s, CU_EVENT_RECORD_EXTERNAL));
+	FAILS(CUDA_ERROR_INVALID_VALUE, cuStreamWaitEvent(s, e, CU_EVENT_WAIT_EXTERNAL));
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+	OK(cuStreamWaitEvent(s, before, CU_EVENT_WAIT_EXTERNAL));
+	OK(cuEventRecordWithFlags(e, s, CU_EVENT_RECORD_EXTERNAL));
+	OK(cuStreamEndCapture(s, &g));
+	x = exec_of(g);
+	gate_close(closed, other);
+	OK(cuEventRecord(before, other));
+	OK(cuGraphLaunch(x, s));
+	FAILS(CUDA_ERROR_NOT_READY, cuEventQuery(e));
+	gate_open(closed);
+	OK(cuEventSynchronize(e));
+}
+END_TEST
+
+/* DA, cuMemAllocAsync, cuMemFreeAsync, cuGraphLaunch: in a capture they are nodes; what a launch
+ * leaves allocated must be freed before the next, unless that is asked to free it. */
+START_TEST(graph_memory)
+{
+	CUdeviceptr d, kept, other;
+	CUgraphExec x, freeing;
+	CUstream s;
+	CUgraph g;
+	uint64_t v = 0;
+
+	begin();
+	s = stream_of(CU_STREAM_NON_BLOCKING);
+	OK(cuMemAllocAsync(&other, 8, s));
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuMemAllocAsync(&d, 8, s));
+	OK(cuMemAllocAsync(&kept, 8, s));
+	FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(other, s));
+	OK(cuStreamWriteValue64(s, d, 5, 0));
+	OK(cuMemcpyDtoDAsync(kept, d, 8, s));
+	OK(cuMemFreeAsync(d, s));
+	OK(cuStreamEndCapture(s, &g));
+	FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(kept, s)); /* no launch has allocated it */
+	x = exec_of(g);
+	OK(cuGraphLaunch(x, s));
+	OK(cuMemcpyDtoHAsync(&v, kept, 8, s));
+	ck_assert_uint_eq(v, 5);
+	FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(x, s));
+	OK(cuMemFreeAsync(kept, s));
+	OK(cuGraphLaunch(x, s));
+	OK(cuMemFreeAsync(kept, s));
+	OK(cuGraphInstantiate(&freeing, g, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+	OK(cuGraphLaunch(freeing, s));
+	OK(cuGraphLaunch(freeing, s));
+	OK(cuStreamSynchronize(s));
+	OK(cuMemcpyDtoDAsync(kept, d, 8, s)); /* d was freed in the graph */
+	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(s));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("cudasim: graphs (simulated)");
@@ -399,6 +474,8 @@ int main(void)
 	TEST(c, capture_info);
 	TEST(c, graphs_by_hand);
 	TEST(c, updates);
+	TEST(c, external_events);
+	TEST(c, graph_memory);
 	suite_add_tcase(s, c);
 	return run_suite(s);
 }

@@ -49,6 +49,8 @@ expect 2 'unknown' "$run" --mask nonsense true
 expect 2 'must be a number from 1 to 128' "$run" --queues 0 true
 expect 2 'must be CALL:N' "$run" --fail cuMemAlloc true
 expect 2 'which program' "$run"
+expect 2 'simulated.*option' "$run" --nonsense true
+expect 0 'simulated' "$run" --help
 expect 2 'No such file' "$run" "$dir/none"
 expect 2 'No such file' "$run" --twins "$dir/none.so" true
 
