@@ -14,6 +14,7 @@
  * counts in. A counter is set back to 0 for its next stretch when its last one has been fired and
  * every work of it has ended.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -531,6 +532,21 @@ static int choose_credits(struct ofi_rail *r, int is_cxi)
 				       "processes of this node",
 				       (long long)asked, r->rail.description, share, procs);
 	return (int)asked;
+}
+
+void ofi_deferred_describe(const struct fi_info *info, char *text, size_t bytes)
+{
+	int64_t asked = stmpi_param_int(STMPI_PARAM_TRIGGER_CREDITS);
+	int is_cxi = ofi_is_provider(info, "cxi");
+	const char *doorbell = ofi_doorbell_choose(is_cxi, 1)->name;
+
+	if (asked > 0)
+		snprintf(text, bytes, "credits %lld (at most %u%s), doorbell %s", (long long)asked,
+			 is_cxi ? DEPTH_MAX : SOCKETS_MAX,
+			 is_cxi ? " divided by the processes of a node" : "", doorbell);
+	else
+		snprintf(text, bytes, "credits %u divided by the processes of a node, doorbell %s",
+			 DEPTH_MAX, doorbell);
 }
 
 /* Ask the provider itself: a work that is to add nothing to a counter. */

@@ -492,8 +492,8 @@ static void set_limits(struct ofi_rail *r)
 		/* It loses the order when packets find no posted receive: a small window, no
 		 * inject, which cannot be counted, and room for all that deferred works can fire at
 		 * once (docs/decisions.md). */
-		r->tx_max = 8;
-		r->rx_buffers = 1024;
+		r->tx_max = OFI_SOCKETS_WINDOW;
+		r->rx_buffers = OFI_SOCKETS_RX;
 		r->inject_max = 0;
 	}
 	r->writes_flags = !is_stream && inject >= sizeof(uint64_t);
