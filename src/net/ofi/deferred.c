@@ -668,13 +668,18 @@ void ofi_deferred_close(struct ofi_rail *r)
 void ofi_deferred_free(struct ofi_rail *r)
 {
 	struct ofi_deferred *d = r->deferred;
+	uint32_t in_use = 0;
 
 	if (d == NULL)
 		return;
 	if (d->kick != NULL)
 		fi_close(&d->kick->fid);
-	free(d->slots);
-	free(d->slab);
+	for (uint32_t i = 0; i < d->stats.credits; i++)
+		in_use += d->slots[i].state != SLOT_FREE;
+	if (in_use == 0) { /* else a thread of the provider may still look at them */
+		free(d->slots);
+		free(d->slab);
+	}
 	free(d);
 	r->deferred = NULL;
 }

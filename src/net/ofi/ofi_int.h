@@ -91,7 +91,7 @@ struct ofi_req {
 		OFI_REQ_TX,
 		OFI_REQ_READ
 	} kind;
-	struct stmpi_net_peer *peer; /* TX, READ */
+	struct stmpi_net_peer *peer; /* TX, READ in flight; NULL: free, or its peer is lost */
 	struct stmpi_net_work *work; /* READ */
 	struct ofi_wire *wire;	     /* RX, TX: the packet buffer */
 	struct ofi_req *next;	     /* in a pool */
