@@ -25,7 +25,7 @@ enum {
 static const struct argp_option options[] = {
 	{"build", 'b', NULL, 0, "version and build", 0},
 	{"backends", 's', NULL, 0, "kinds of streams and networks, and why one is off", 0},
-	{"providers", 'l', NULL, 0, "libfabric's providers and their capabilities", 0},
+	{"providers", 'l', NULL, 0, "libfabric's providers, the chosen one, and its triggers", 0},
 	{"parameters", 'p', NULL, 0, "every parameter: value, default, type, meaning", 0},
 	{"topology", 't', NULL, 0, "where the progress thread and the network device are", 0},
 	{NULL, 0, NULL, 0, NULL, 0},
@@ -98,12 +98,18 @@ static void show_providers(void)
 	char text[256];
 
 	printf("libfabric\n");
-	if (stmpi_net_ofi_list(print_line, NULL) < 0)
+	if (stmpi_net_ofi_list(print_line, NULL) < 0) {
 		printf("  %s\n", stmpi_error_text());
-	else if (stmpi_net_ofi_choose(text, sizeof(text)) == 0)
-		printf("  chosen: %s\n", text);
-	else
+		return;
+	}
+	if (stmpi_net_ofi_choose(text, sizeof(text)) != 0) {
 		printf("  chosen: none, %s\n", stmpi_error_text());
+		return;
+	}
+	printf("  chosen: %s\n", text);
+	printf("Triggers over libfabric (over stmpi-shm: software)\n");
+	if (stmpi_net_ofi_triggers(print_line, NULL) != 0)
+		printf("  %s\n", stmpi_error_text());
 }
 
 static void show_parameters(void)

@@ -31,9 +31,10 @@ struct stmpi_proc {
 	uint64_t uid;
 	struct stmpi_rail *rail;
 	struct stmpi_net_peer *peer;
-	size_t eager_max; /* largest payload sent at once */
-	int error;	  /* positive STMPI_E code once it is dead */
-	int pidfd;	  /* watched by stmpi_proc_look; -1: not */
+	size_t eager_max;      /* largest payload sent at once */
+	int error;	       /* positive STMPI_E code once it is dead */
+	int pidfd;	       /* watched by stmpi_proc_look; -1: not */
+	uint64_t exit_seen_ns; /* when it was first seen to have exited; 0: never */
 	uint32_t credits; /* eager packets that may still be sent before it must have received some
 			   */
 	uint32_t owed;	  /* its eager packets that were received here since it was last told */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/core_int.h"
+#include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/params.h"
@@ -16,6 +17,7 @@
 #define E (&stmpi_engine)
 
 #define ADDRESS_MAGIC 0x53544d50u
+#define LAST_WORDS_NS UINT64_C(100000000) /* what an exited process has sent comes within this */
 
 /* What ranks exchange. Same build on all ranks; magic and version tell when not. */
 struct address {
@@ -264,17 +266,21 @@ void stmpi_proc_failed(void *arg, void *user, int error)
  */
 void stmpi_proc_look(void)
 {
+	const uint64_t now = stmpi_clock_ns();
 	struct stmpi_proc *p, *next;
 
 	HASH_ITER (hh, E->procs, p, next) {
 		struct pollfd fd = {p->pidfd, POLLIN, 0};
 
-		if (p->pidfd >= 0 && p->error == 0 && poll(&fd, 1, 0) == 1) {
-			/* What it has sent comes first. */
-			while (p->rail->ops->poll(p->rail) > 0)
-				;
-			stmpi_proc_failed(NULL, p, -STMPI_EPEER);
-		}
+		if (p->pidfd < 0)
+			continue;
+		if (p->exit_seen_ns == 0 && poll(&fd, 1, 0) == 1)
+			p->exit_seen_ns = now;
+		if (p->exit_seen_ns == 0 || now - p->exit_seen_ns < LAST_WORDS_NS)
+			continue;
+		close(p->pidfd);
+		p->pidfd = -1;
+		p->rail->ops->lose(p->rail, p->peer);
 	}
 }
 

@@ -259,6 +259,12 @@ struct stmpi_net_ops {
 	/* Slow checks, every few milliseconds while somebody waits: dead peers. */
 	void (*idle)(struct stmpi_rail *rail);
 
+	/*
+	 * The core has learnt by itself that the peer's process is gone, and polled for what it had
+	 * sent: end the peer's works with an error and call peer_failed, unless that is done.
+	 */
+	void (*lose)(struct stmpi_rail *rail, struct stmpi_net_peer *peer);
+
 	/* Register memory that peers may READ (and that READ may fill). A cache may answer. */
 	int (*reg)(struct stmpi_rail *rail, const void *addr, size_t bytes,
 		   struct stmpi_net_mr **mr);

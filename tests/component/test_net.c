@@ -434,6 +434,63 @@ OVER(sizes_to_self)
 OVER(flood)
 OVER(answers_from_inside)
 OVER(reads_then_flags)
+
+static int reads_failed;
+
+static void read_failed(struct stmpi_work *work, int status)
+{
+	(void)work;
+	NEED(status == -STMPI_EPEER);
+	reads_failed++;
+}
+
+/* The core says that the peer is gone: what is under way with it ends, once, and nothing waits. */
+static void lost_while_busy(void)
+{
+	enum {
+		BYTES = 8 << 20,
+		PACKETS = 4
+	};
+	struct stmpi_net_work read, plain;
+	struct {
+		uint64_t addr, key;
+	} mine, theirs;
+	struct stmpi_net_mr *mr;
+	void *b = calloc(1, BYTES);
+	int ret;
+
+	NEED(b != NULL && rail->ops->reg(rail, b, BYTES, &mr) == 0);
+	mine.addr = mr->addr;
+	mine.key = mr->key;
+	swap(&mine, &theirs, sizeof(mine));
+	if (side == 1) {
+		read = (struct stmpi_net_work){.work = {STMPI_WORK_READ, read_failed},
+					       .rail = rail,
+					       .peer = peer,
+					       .dst = b,
+					       .bytes = BYTES,
+					       .mr = mr,
+					       .remote_addr = theirs.addr,
+					       .remote_key = theirs.key};
+		while ((ret = rail->ops->post(rail, &read)) == -STMPI_EAGAIN)
+			rail->ops->poll(rail);
+		NEED(ret >= 0);
+		for (uint64_t i = 0; i < PACKETS; i++)
+			(void)rail->ops->post(rail, send_work(&plain, peer, NULL, 0, i));
+		rail->ops->lose(rail, peer);
+		NEED(reads_failed == ret); /* 0: the rail reads at once */
+		NEED(peer_gone == 1 && !rail->ops->is_busy(rail));
+		NEED(rail->ops->post(rail, send_work(&plain, peer, NULL, 0, 0)) == -STMPI_EPEER);
+		rail->ops->lose(rail, peer);
+		for (int i = 0; i < 1000; i++) /* what the provider still ends is nobody's */
+			rail->ops->poll(rail);
+		NEED(peer_gone == 1 && reads_failed == ret && !rail->ops->is_busy(rail));
+	}
+	meet();
+	rail->ops->dereg(rail, mr);
+	free(b);
+}
+OVER(lost_while_busy)
 OVER(registered_again)
 OVER(trigger_calls)
 OVER(trigger_sends)
@@ -594,6 +651,7 @@ int main(void)
 	tcase_add_loop_test(c, test_flood, 0, VARIANTS);
 	tcase_add_loop_test(c, test_answers_from_inside, 0, VARIANTS);
 	tcase_add_loop_test(c, test_reads_then_flags, 0, VARIANTS);
+	tcase_add_loop_test(c, test_lost_while_busy, 0, VARIANTS);
 	tcase_add_loop_test(c, test_registered_again, 0, VARIANTS);
 	tcase_add_loop_test(c, test_trigger_calls, 0, 1);
 	tcase_add_loop_test(c, test_trigger_sends, 0, VARIANTS);

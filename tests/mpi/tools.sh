@@ -39,6 +39,11 @@ expect 0 'shm +on' tools/stmpi_info --backends
 expect 0 'STMPI_WATCHDOG=1800' env -u STMPI_WATCHDOG tools/stmpi_info --parameters
 expect 0 'STMPI_TRIGGER="?magic.*must be one of|must be one of auto, software' env STMPI_TRIGGER=magic tools/stmpi_info --parameters
 expect 0 'core of the progress thread' tools/stmpi_info --topology
+expect 0 'deferred: sockets' env STMPI_OFI_PROVIDER=sockets tools/stmpi_info --providers
+expect 0 'credits 3 .*doorbell' env STMPI_OFI_PROVIDER=sockets STMPI_TRIGGER_CREDITS=3 tools/stmpi_info --providers
+expect 0 'FI_SOCKETS_PE_WAITTIME=7,' env STMPI_OFI_PROVIDER=sockets FI_SOCKETS_PE_WAITTIME=7 tools/stmpi_info --providers
+expect 0 'software: STMPI_TRIGGER=software' env STMPI_OFI_PROVIDER=sockets STMPI_TRIGGER=software tools/stmpi_info --providers
+expect 0 'software: tcp;ofi_rxm has no deferred work' env 'STMPI_OFI_PROVIDER=tcp;ofi_rxm' tools/stmpi_info --providers
 expect 64 'unexpected argument' tools/stmpi_info extra
 
 expect 2 'must be one of auto deferred software' $run --trigger magic -n 1 $smoke

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * soak.c [MESSAGES]: messages of random size (0 B to 1 MiB), tag and direction on two ranks,
- * payload keyed to number and offset. Ends with the count of wrong and lost ones (none), and
- * compares memory and open files of the first and the last tenth.
+ * soak.c [MESSAGES [DELAY_US]]: messages of random size (0 B to 1 MiB), tag and direction on two
+ * ranks, payload keyed to number and offset. Ends with the count of wrong and lost ones (none), and
+ * compares memory and open files of the first and the last tenth. With DELAY_US, each rank by
+ * itself holds up, at one operation of eight, the host or the stream for up to so many
+ * microseconds (STMPI_TEST_SEED).
  */
+#include <time.h>
+
 #include "kit.h"
 
 #define BATCH 64
@@ -35,8 +39,30 @@ static struct plan next_plan(void)
 	return p;
 }
 
+static void pause_us(void *us)
+{
+	struct timespec t = {0, (long)(intptr_t)us * 1000};
+
+	nanosleep(&t, NULL);
+}
+
+static void delay(struct kit *k, uint32_t most_us)
+{
+	const uint32_t bits = kit_random();
+	void *us;
+
+	if (most_us == 0 || bits % 8 != 0)
+		return;
+	us = (void *)(intptr_t)(kit_random() % (most_us + 1));
+	if (bits & 8)
+		pause_us(us);
+	else
+		KIT(stmpi_host_stream_launch(k->host, pause_us, us) == 0);
+}
+
 int main(int argc, char **argv)
 {
+	uint32_t delay_us;
 	long count, done = 0, wrong = 0, rss = 0;
 	static unsigned char *buf[BATCH];
 	static MPI_Request r[BATCH];
@@ -47,6 +73,7 @@ int main(int argc, char **argv)
 
 	kit_init(&argc, &argv);
 	count = argc > 1 ? atol(argv[1]) : 20000;
+	delay_us = argc > 2 ? (uint32_t)atol(argv[2]) : 0;
 	for (int i = 0; i < BATCH; i++) {
 		buf[i] = malloc(1 << 20);
 		KIT(buf[i] != NULL);
@@ -60,6 +87,7 @@ int main(int argc, char **argv)
 			struct plan *p = &plan[i];
 
 			*p = next_plan();
+			delay(&k, delay_us);
 			if (p->from == kit_rank) {
 				kit_fill(buf[i], p->bytes, (uint64_t)(done + i));
 				KIT(MPIX_Isend_enqueue(buf[i], (int)p->bytes, MPI_BYTE, !kit_rank,

@@ -233,6 +233,41 @@ int stmpi_net_ofi_choose(char *text, size_t bytes)
 	return 0;
 }
 
+int stmpi_net_ofi_triggers(void (*line)(const char *text, void *arg), void *arg)
+{
+	const char *wait, *name;
+	struct fi_info *info;
+	char text[256];
+	int ret = ofi_choose(&info);
+
+	if (ret != 0)
+		return ret;
+	name = info->fabric_attr->prov_name;
+	if (info->caps & FI_TRIGGER) {
+		snprintf(text, sizeof(text), "deferred: %s fires enqueued sends itself%s", name,
+			 ofi_is_provider(info, "cxi") ? " (not tested on a card)" : "");
+		line(text, arg);
+		ofi_deferred_describe(info, text, sizeof(text));
+	} else if (stmpi_param_choice(STMPI_PARAM_TRIGGER) == STMPI_TRIGGER_SOFTWARE) {
+		snprintf(text, sizeof(text), "software: STMPI_TRIGGER=software");
+	} else {
+		snprintf(text, sizeof(text), "software: %s has no deferred work (FI_TRIGGER)",
+			 name);
+	}
+	line(text, arg);
+	if (ofi_is_provider(info, "sockets")) {
+		wait = stmpi_params_foreign("FI_SOCKETS_PE_WAITTIME");
+		snprintf(text, sizeof(text),
+			 "sockets: FI_SOCKETS_PE_WAITTIME=%s, manual progress, window %u, "
+			 "no inject, %u posted receives, receive buffers of %d KiB asked for",
+			 wait != NULL ? wait : "(unset)", OFI_SOCKETS_WINDOW, OFI_SOCKETS_RX,
+			 OFI_SOCKETS_RCVBUF / 1024);
+		line(text, arg);
+	}
+	ofi_dl_get()->freeinfo(info);
+	return 0;
+}
+
 #define LISTED_CAPS (FI_MSG | FI_RMA | FI_ATOMIC | FI_HMEM | FI_TRIGGER)
 
 /* libfabric offers a device once per address and protocol; people want it once. */

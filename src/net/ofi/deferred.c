@@ -14,6 +14,7 @@
  * counts in. A counter is set back to 0 for its next stretch when its last one has been fired and
  * every work of it has ended.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -533,6 +534,21 @@ static int choose_credits(struct ofi_rail *r, int is_cxi)
 	return (int)asked;
 }
 
+void ofi_deferred_describe(const struct fi_info *info, char *text, size_t bytes)
+{
+	int64_t asked = stmpi_param_int(STMPI_PARAM_TRIGGER_CREDITS);
+	int is_cxi = ofi_is_provider(info, "cxi");
+	const char *doorbell = ofi_doorbell_choose(is_cxi, 1)->name;
+
+	if (asked > 0)
+		snprintf(text, bytes, "credits %lld (at most %u%s), doorbell %s", (long long)asked,
+			 is_cxi ? DEPTH_MAX : SOCKETS_MAX,
+			 is_cxi ? " divided by the processes of a node" : "", doorbell);
+	else
+		snprintf(text, bytes, "credits %u divided by the processes of a node, doorbell %s",
+			 DEPTH_MAX, doorbell);
+}
+
 /* Ask the provider itself: a work that is to add nothing to a counter. */
 static int try_queue(struct ofi_rail *r)
 {
@@ -652,13 +668,18 @@ void ofi_deferred_close(struct ofi_rail *r)
 void ofi_deferred_free(struct ofi_rail *r)
 {
 	struct ofi_deferred *d = r->deferred;
+	uint32_t in_use = 0;
 
 	if (d == NULL)
 		return;
 	if (d->kick != NULL)
 		fi_close(&d->kick->fid);
-	free(d->slots);
-	free(d->slab);
+	for (uint32_t i = 0; i < d->stats.credits; i++)
+		in_use += d->slots[i].state != SLOT_FREE;
+	if (in_use == 0) { /* else a thread of the provider may still look at them */
+		free(d->slots);
+		free(d->slab);
+	}
 	free(d);
 	r->deferred = NULL;
 }

@@ -45,6 +45,13 @@ int stmpi_net_ofi_choose(char *text, size_t bytes)
 	return refuse();
 }
 
+int stmpi_net_ofi_triggers(void (*line)(const char *text, void *arg), void *arg)
+{
+	(void)line;
+	(void)arg;
+	return refuse();
+}
+
 /* No rail is ever opened, so no other slot is reached. */
 const struct stmpi_net_ops stmpi_net_ofi_ops = {
 	.abi = STMPI_NET_ABI,

@@ -135,6 +135,19 @@ static void deliver_kept(struct ofi_rail *r, struct stmpi_net_peer *p)
 
 /* ---- sending ---- */
 
+/* A packet to a peer that is lost may never end in the provider: nobody waits for it any more. */
+static void disown_packets(struct ofi_rail *r, const struct stmpi_net_peer *p)
+{
+	const uint32_t packets = r->rx_buffers + OFI_TX_BUFFERS;
+
+	for (struct ofi_req *q = &r->reqs[r->rx_buffers]; q < &r->reqs[packets]; q++) {
+		if (q->peer == p) {
+			q->peer = NULL;
+			r->tx_out--;
+		}
+	}
+}
+
 static void lose(struct ofi_rail *r, struct stmpi_net_peer *p)
 {
 	const struct stmpi_net_upcalls *up = r->attr.upcalls;
@@ -143,6 +156,7 @@ static void lose(struct ofi_rail *r, struct stmpi_net_peer *p)
 	if (p->is_told)
 		return;
 	p->is_told = 1;
+	disown_packets(r, p);
 	ofi_deferred_lose(r, p);
 	up->peer_failed(up->arg, p->user, -STMPI_EPEER);
 }
@@ -184,13 +198,13 @@ static int post_packet(struct ofi_rail *r, struct stmpi_net_peer *p, enum ofi_wi
 		return stmpi_likely(ret == 0) ? 0 : post_error(p, ret);
 	}
 	q = r->tx_pool;
-	if (stmpi_unlikely(r->tx_out >= r->tx_max))
+	if (stmpi_unlikely(r->tx_out >= r->tx_max || q == NULL))
 		return -STMPI_EAGAIN;
 	fill_wire(r, q->wire, kind, hdr, src, bytes);
-	q->peer = p;
 	ret = fi_send(r->ep, q->wire, total, r->slab_desc, p->addr, &q->context);
 	if (stmpi_unlikely(ret != 0))
 		return post_error(p, ret);
+	q->peer = p;
 	r->tx_pool = q->next;
 	r->tx_out++;
 	return 0;
@@ -230,13 +244,13 @@ static ssize_t start_pieces(struct ofi_rail *r, struct stmpi_net_work *w)
 
 		if (q == NULL)
 			return -FI_EAGAIN;
-		q->peer = w->peer;
-		q->work = w;
 		ret = fi_read(r->ep, (char *)w->dst + STARTED(w), n, regcache_desc(w->mr),
 			      w->peer->addr, w->remote_addr + STARTED(w), w->remote_key,
 			      &q->context);
 		if (ret != 0)
 			return ret;
+		q->peer = w->peer;
+		q->work = w;
 		r->read_pool = q->next;
 		r->reads_out++;
 		STARTED(w) += n;
@@ -288,30 +302,61 @@ static void push_partial(struct ofi_rail *r)
 	}
 }
 
+static void piece_done(struct ofi_rail *r, struct ofi_req *q, int status)
+{
+	struct stmpi_net_work *w = q->work;
+
+	q->peer = NULL;
+	r->reads_out--;
+	FLYING(w)--;
+	if (status != 0 && STATUS(w) == 0)
+		STATUS(w) = (uint64_t)status;
+	end_read(r, w);
+}
+
+/* End what is read from a process that does not exist any more: the provider may never do that. */
+static void end_reads_from(struct ofi_rail *r, const struct stmpi_net_peer *p)
+{
+	struct ofi_req *first = &r->reqs[r->rx_buffers + OFI_TX_BUFFERS];
+	struct stmpi_net_work *w, *next;
+
+	for (struct ofi_req *q = first; q < first + READS_MAX; q++) {
+		if (q->peer == p)
+			piece_done(r, q, STMPI_EPEER);
+	}
+	LL_FOREACH_SAFE (r->partial, w, next) {
+		if (w->peer != p)
+			continue;
+		STATUS(w) = STMPI_EPEER;
+		end_read(r, w);
+	}
+}
+
 /* ---- completions ---- */
+
+static void tx_done(struct ofi_rail *r, struct ofi_req *q)
+{
+	if (stmpi_likely(q->peer != NULL))
+		r->tx_out--;
+	q->peer = NULL;
+	q->next = r->tx_pool;
+	r->tx_pool = q;
+}
 
 static void req_done(struct ofi_rail *r, struct ofi_req *q, size_t bytes, int status)
 {
-	struct stmpi_net_work *w;
-
 	switch (q->kind) {
 	case OFI_REQ_RX:
 		rx_done(r, q, status == 0 ? bytes : 0);
 		break;
 	case OFI_REQ_TX:
-		q->next = r->tx_pool;
-		r->tx_pool = q;
-		r->tx_out--;
+		tx_done(r, q);
 		break;
 	case OFI_REQ_READ:
-		w = q->work;
 		q->next = r->read_pool;
 		r->read_pool = q;
-		r->reads_out--;
-		FLYING(w)--;
-		if (status != 0 && STATUS(w) == 0)
-			STATUS(w) = (uint64_t)status;
-		end_read(r, w);
+		if (stmpi_likely(q->peer != NULL))
+			piece_done(r, q, status);
 		break;
 	}
 }
@@ -389,6 +434,13 @@ static void idle(struct stmpi_rail *rail)
 	ofi_deferred_nudge(r);
 	if (r->is_sockets)
 		ofi_sockets_idle(r);
+}
+
+static void rail_lose(struct stmpi_rail *rail, struct stmpi_net_peer *p)
+{
+	p->error = -STMPI_EPEER;
+	end_reads_from(of(rail), p);
+	lose(of(rail), p);
 }
 
 /* ---- open and close ---- */
@@ -492,8 +544,8 @@ static void set_limits(struct ofi_rail *r)
 		/* It loses the order when packets find no posted receive: a small window, no
 		 * inject, which cannot be counted, and room for all that deferred works can fire at
 		 * once (docs/decisions.md). */
-		r->tx_max = 8;
-		r->rx_buffers = 1024;
+		r->tx_max = OFI_SOCKETS_WINDOW;
+		r->rx_buffers = OFI_SOCKETS_RX;
 		r->inject_max = 0;
 	}
 	r->writes_flags = !is_stream && inject >= sizeof(uint64_t);
@@ -518,11 +570,8 @@ static void count_sent(struct ofi_rail *r)
 	else if (n == -FI_EAVAIL && fi_cq_readerr(r->cq, &error, 0) == 1 &&
 		 error.op_context != NULL && !ofi_deferred_event(r, error.op_context, 0, NULL))
 		q = stmpi_container_of(error.op_context, struct ofi_req, context);
-	if (q == NULL || q->kind != OFI_REQ_TX)
-		return;
-	q->next = r->tx_pool;
-	r->tx_pool = q;
-	r->tx_out--;
+	if (q != NULL && q->kind == OFI_REQ_TX)
+		tx_done(r, q);
 }
 
 /*
@@ -724,6 +773,7 @@ const struct stmpi_net_ops stmpi_net_ofi_ops = {
 	.post = post,
 	.poll = rail_poll,
 	.idle = idle,
+	.lose = rail_lose,
 	.reg = reg,
 	.dereg = dereg,
 	.is_busy = is_busy,

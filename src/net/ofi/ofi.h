@@ -15,4 +15,10 @@ int stmpi_net_ofi_list(void (*line)(const char *text, void *arg), void *arg);
  * slow. */
 int stmpi_net_ofi_choose(char *text, size_t bytes);
 
+/*
+ * Call line(text, arg) with what triggers would be with that provider: deferred or software and
+ * why, credits, doorbell, and what is set for the provider. 0 or -STMPI_E with a text. May be slow.
+ */
+int stmpi_net_ofi_triggers(void (*line)(const char *text, void *arg), void *arg);
+
 #endif

@@ -52,7 +52,12 @@ int ofi_is_provider(const struct fi_info *info, const char *name);
 #define OFI_INJECT_MAX                                                                             \
 	256u /* bytes of a packet that is injected: copied twice, but without a completion */
 #define OFI_NAME_BYTES 160u
-#define OFI_KEEP_MAX   4096u /* packets of processes that are not known yet */
+
+/* Of the provider sockets: see set_limits and sockets.c. */
+#define OFI_SOCKETS_WINDOW 8u		     /* packets in flight */
+#define OFI_SOCKETS_RX	   1024u	     /* posted receives */
+#define OFI_SOCKETS_RCVBUF (4 * 1024 * 1024) /* bytes, as asked for */
+#define OFI_KEEP_MAX	   4096u	     /* packets of processes that are not known yet */
 
 /* What the rail's address is. */
 struct ofi_address {
@@ -86,7 +91,7 @@ struct ofi_req {
 		OFI_REQ_TX,
 		OFI_REQ_READ
 	} kind;
-	struct stmpi_net_peer *peer; /* TX, READ */
+	struct stmpi_net_peer *peer; /* TX, READ in flight; NULL: free, or its peer is lost */
 	struct stmpi_net_work *work; /* READ */
 	struct ofi_wire *wire;	     /* RX, TX: the packet buffer */
 	struct ofi_req *next;	     /* in a pool */
@@ -173,6 +178,8 @@ int ofi_deferred_event(struct ofi_rail *r, void *context, int error, struct stmp
 /* End the works to a peer that is gone. */
 void ofi_deferred_lose(struct ofi_rail *r, struct stmpi_net_peer *p);
 int ofi_deferred_is_busy(const struct ofi_rail *r);
+/* For people: credits and doorbell with that provider. */
+void ofi_deferred_describe(const struct fi_info *info, char *text, size_t bytes);
 
 /* Tests begin near the end of what counters hold: the first value of completion counters. */
 extern uint64_t ofi_deferred_test_start;

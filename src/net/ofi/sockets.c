@@ -19,8 +19,7 @@
 #include "util/log.h"
 
 #define ENOUGH	  (512 * 1024) /* bytes: no one segment and its bookkeeping fill half of it */
-#define WANTED	  (4 * 1024 * 1024)
-#define LOOKS_MAX 50u /* idle times that a peer's connection is looked for */
+#define LOOKS_MAX 50u	       /* idle times that a peer's connection is looked for */
 
 /* Its end of a connection, as far as we look at it. */
 static int is_at(const struct sockaddr_in *a, const struct sockaddr_in *b)
@@ -31,7 +30,7 @@ static int is_at(const struct sockaddr_in *a, const struct sockaddr_in *b)
 
 static void enlarge(int fd)
 {
-	int bytes = 0, want = WANTED;
+	int bytes = 0, want = OFI_SOCKETS_RCVBUF;
 	socklen_t n = sizeof(bytes);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &n) != 0 || bytes >= ENOUGH)

@@ -187,6 +187,11 @@ static void lose(struct shm_rail *r, struct stmpi_net_peer *p, int error)
 	up->peer_failed(up->arg, p->user, error);
 }
 
+static void rail_lose(struct stmpi_rail *rail, struct stmpi_net_peer *p)
+{
+	lose(of(rail), p, -STMPI_EPEER);
+}
+
 static int has_exited(const struct stmpi_net_peer *p)
 {
 	struct pollfd fd = {p->pidfd, POLLIN, 0};
@@ -282,6 +287,7 @@ const struct stmpi_net_ops stmpi_net_shm_ops = {
 	.post = post,
 	.poll = rail_poll,
 	.idle = idle,
+	.lose = rail_lose,
 	.reg = reg,
 	.dereg = dereg,
 	.is_busy = is_busy,
