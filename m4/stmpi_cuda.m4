@@ -1,8 +1,8 @@
 dnl SPDX-License-Identifier: BSD-3-Clause
-dnl STMPI_CUDA: --with-cuda. For now it is found and reported; this version has no CUDA streams.
+dnl STMPI_CUDA: --with-cuda. CUDA streams need cuda.h to build, and no library: the driver is found at run time.
 AC_DEFUN([STMPI_CUDA], [
   AC_ARG_WITH([cuda],
-    [AS_HELP_STRING([--with-cuda=auto|no|PATH], [prefix of a CUDA toolkit; found and reported only, in this version])],
+    [AS_HELP_STRING([--with-cuda=auto|no|PATH], [CUDA streams, with the cuda.h of this toolkit; found at run time: the driver])],
     [], [with_cuda=auto])
   stmpi_cuda_h=
   AS_CASE([$with_cuda],
@@ -17,7 +17,7 @@ AC_DEFUN([STMPI_CUDA], [
       done
       AC_MSG_RESULT([${stmpi_cuda_h:-no}])
       AS_IF([test -n "$stmpi_cuda_h"],
-        [stmpi_cuda_why="off: this version has no CUDA streams yet (found $stmpi_cuda_h)"],
+        [stmpi_cuda_why="on ($stmpi_cuda_h)"],
         [stmpi_cuda_why="off: cuda.h was not found"
          AS_CASE([$with_cuda], [auto], [], [AC_MSG_ERROR([--with-cuda=$with_cuda: cuda.h was not found])])])
     ])

@@ -137,6 +137,8 @@ void stmpi_comm_put(struct stmpi_comm *comm)
 {
 	if (comm == NULL)
 		return;
+	if (comm->stream != NULL)
+		stmpi_stream_flush(comm->stream);
 	stmpi_token_lock();
 	comm->is_dropped = 1;
 	stmpi_comm_free_if_unused(comm);

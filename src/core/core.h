@@ -188,8 +188,11 @@ struct stmpi_stream *stmpi_op_stream(const struct stmpi_op *op);
 /* 1 when it has ended (acquire: its data and result may be read). No progress is made. */
 int stmpi_op_is_done(const struct stmpi_op *op);
 
-/* How it ended; only after stmpi_op_is_done. */
-void stmpi_op_result(const struct stmpi_op *op, struct stmpi_result *result);
+/*
+ * How it ended; only after stmpi_op_is_done. What was received into device memory is put there now,
+ * when no stream has been told to wait for it: then this call waits for that copy.
+ */
+void stmpi_op_result(struct stmpi_op *op, struct stmpi_result *result);
 
 /*
  * A word of the caller's own per operation (the MPI layer keeps its request there). Not read by the

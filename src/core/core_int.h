@@ -46,6 +46,24 @@ struct stmpi_proc {
 	UT_hash_handle hh; /* by uid */
 };
 
+/* ---- packets for device memory (stage.c) ---- */
+
+#define STMPI_STAGE_MIN	    12u /* the smallest packet has 4 KiB; each class twice the one before */
+#define STMPI_STAGE_CLASSES 32u
+
+struct stmpi_stage {
+	void *mem;
+	unsigned class;
+	struct stmpi_stage *next; /* in one list of its stream's pool while not in use */
+};
+
+/* The packets of one stream. */
+struct stmpi_stage_pool {
+	struct stmpi_stage *local[STMPI_STAGE_CLASSES]; /* the stream's mutex */
+	struct stmpi_stage *_Atomic returned;		/* pushed under the token */
+	struct stmpi_stage_block *blocks;		/* all memory; the stream's mutex */
+};
+
 /* ---- operations ---- */
 
 enum stmpi_op_state {
@@ -86,7 +104,9 @@ struct stmpi_op_pool {
 struct stmpi_op {
 	struct stmpi_work start;  /* queued on the stream's trigger */
 	struct stmpi_work retire; /* the same, behind the wait */
-	uint64_t *word; /* completion word: has reached gen when the operation has ended */
+	struct stmpi_work tell;	  /* the same, where the stream cannot copy the status itself */
+	uint64_t *word; /* completion word: has reached gen when the operation has ended, gen + 1
+			   when its status has been told */
 	uint64_t gen;
 	struct stmpi_comm *comm;     /* counted there until given back */
 	struct stmpi_stream *stream; /* borrowed from comm; NULL when started by an ordinary call */
@@ -94,6 +114,10 @@ struct stmpi_op {
 		*proc; /* the peer; NULL for a null operation or a wildcard not yet matched */
 	void *buf;
 	uint64_t bytes;
+	struct stmpi_stage *stage; /* the packet that buf is in; NULL: buf is the user's */
+	void *user_buf;		   /* device memory; with stage only */
+	void *status; /* where the engine copies the image before the word; NULL: nowhere */
+	void *tell_to; /* where `tell` copies it; set before its doorbell */
 	int32_t peer;
 	int32_t tag;
 	uint32_t word_index;
@@ -104,6 +128,7 @@ struct stmpi_op {
 			*/
 	uint8_t armed_as;	/* proto.c: which packet was prepared for it; the token */
 	uint8_t is_armable;	/* its `net` is queued on the trigger in place of `start` */
+	uint8_t is_landed; /* staged receive: its data is, or will be, in user_buf; the owner's */
 	_Atomic uint8_t untold; /* waited for without a status: an error must stick to the stream */
 	uint32_t started_tick;	/* engine tick at the start */
 	struct stmpi_result result;		 /* complete before the word is released */
@@ -159,6 +184,10 @@ struct stmpi_stream {
 	struct stmpi_stream_port *port;
 	uint64_t *doorbell;	 /* written by the stream, read under the token */
 	_Atomic uint64_t ticket; /* thresholds given out; written under the mutex */
+	_Atomic uint64_t rung;	 /* the newest that the stream took; written under the mutex */
+	uint32_t words_mapped;	 /* completion words known to its device; the mutex */
+	int has_trailing; /* a copy is queued behind the newest doorbell write; the mutex */
+	struct stmpi_stage_pool stages;
 	uint64_t shots;		 /* given out to sends that can be armed; the mutex */
 	struct stmpi_trigger *trigger;
 	struct stmpi_op_pool pool; /* owner's lock: mutex */
@@ -227,11 +256,18 @@ struct stmpi_engine {
 	pthread_t thread;
 	int has_thread;
 	_Atomic int stop;
+	_Atomic uint32_t naps; /* futex: 1 while the progress thread naps */
 	uint32_t watch_tick; /* token: when the watchdog last looked */
 	uint32_t look_tick;  /* token: when dead peers were last looked for */
 };
 
 extern struct stmpi_engine stmpi_engine;
+
+/* Does the stream tell us when it has written its doorbell, or must we look? */
+static inline int stmpi_stream_drives(const struct stmpi_stream *s)
+{
+	return (s->ops->caps & STMPI_STREAM_CAP_DRIVES_PROGRESS) != 0;
+}
 
 /* progress.c: the token and everything that waits */
 int stmpi_token_try(void);
@@ -240,7 +276,22 @@ void stmpi_token_release(void);
 int stmpi_progress_poll_locked(void);
 int stmpi_progress_start(void);
 void stmpi_progress_stop(void);
+/* Something is pending on a stream that nobody but the progress thread looks after. Any thread. */
+void stmpi_progress_wake(void);
 extern const struct stmpi_stream_hook stmpi_progress_hook;
+
+/* op.c: write the doorbell behind the copies that are queued behind its last write. Takes the
+ * mutex. */
+void stmpi_stream_flush(struct stmpi_stream *s);
+
+/* stage.c; all but _put under the stream's mutex, or while nobody else has the stream */
+int stmpi_stage_open(struct stmpi_stream *s);	    /* after the port was attached */
+int stmpi_stage_map_words(struct stmpi_stream *s); /* all words handed out so far */
+int stmpi_stage_get(struct stmpi_stream *s, size_t bytes, struct stmpi_stage **packet);
+void stmpi_stage_put(struct stmpi_stream *s, struct stmpi_stage *packet);
+void stmpi_stage_forget(struct stmpi_stream *s); /* packets that may still be in use: never used
+						    again */
+void stmpi_stage_fini(struct stmpi_stream *s);
 
 /* proc.c: peers */
 int stmpi_proc_get(const void *address, struct stmpi_proc **proc);

@@ -147,15 +147,13 @@ static int is_quiet(void)
 {
 	struct stmpi_stream *s;
 	struct census c = {0, 0};
-	uint64_t ticket;
 
 	for (s = atomic_load(&E->streams); s != NULL; s = s->next) {
 		if (!atomic_load(&s->is_open))
 			continue;
 		/* Not the mutex: it is taken before the token. The last ticket reached is what
-		 * counts. */
-		ticket = stmpi_stream_ticket(s);
-		if (stmpi_word_load(s->doorbell) != ticket)
+		 * counts, of those that the stream took. */
+		if (stmpi_word_load(s->doorbell) != atomic_load(&s->rung))
 			return 0;
 	}
 	if (E->busy != NULL || E->reads != NULL || E->orphans != NULL)
@@ -213,8 +211,7 @@ static int is_in_use(void)
 	struct stmpi_stream *s;
 
 	for (s = atomic_load(&E->streams); s != NULL; s = s->next) {
-		if (atomic_load(&s->is_open) &&
-		    stmpi_word_load(s->doorbell) != stmpi_stream_ticket(s))
+		if (stmpi_word_load(s->doorbell) != atomic_load(&s->rung))
 			return 1;
 	}
 	return 0;
@@ -250,6 +247,15 @@ static void end_streams(void)
 	}
 }
 
+/* After the streams and the rails: what the devices knew of our memory, and the packets. */
+static void end_stages(void)
+{
+	for (int i = 0; stmpi_stream_backends[i] != NULL; i++)
+		stmpi_stream_backends[i]->fini();
+	for (struct stmpi_stream *s = ended_streams; s != NULL; s = s->next)
+		stmpi_stage_fini(s);
+}
+
 void stmpi_engine_fini(void)
 {
 	int leave;
@@ -272,6 +278,7 @@ void stmpi_engine_fini(void)
 	stmpi_proto_fini();
 	stmpi_proc_free_all();
 	stmpi_op_pool_fini(&E->pool);
+	end_stages();
 	stmpi_flags_fini(&E->flags);
 	free(E->ctx_used);
 	pthread_mutex_destroy(&E->mutex);

@@ -14,6 +14,14 @@
 
 /* ---- memory ---- */
 
+/* Let the device of the stream that owns the pool reach its new words. */
+static int map_words(struct stmpi_op_pool *pool)
+{
+	if (pool == &E->pool)
+		return 0;
+	return stmpi_stage_map_words(stmpi_container_of(pool, struct stmpi_stream, pool));
+}
+
 static int pool_grow(struct stmpi_op_pool *pool)
 {
 	struct stmpi_op_chunk *chunk;
@@ -23,6 +31,8 @@ static int pool_grow(struct stmpi_op_pool *pool)
 	pthread_mutex_lock(&E->mutex);
 	ret = stmpi_flags_alloc(&E->flags, STMPI_OP_CHUNK, &first);
 	pthread_mutex_unlock(&E->mutex);
+	if (ret == 0)
+		ret = map_words(pool);
 	if (ret != 0)
 		return ret;
 	chunk = calloc(1, sizeof(*chunk));
@@ -102,6 +112,9 @@ void stmpi_op_release(struct stmpi_op *op)
 	if (op->mr != NULL)
 		op->proc->rail->ops->dereg(op->proc->rail, op->mr);
 	op->mr = NULL;
+	if (op->stage != NULL)
+		stmpi_stage_put(op->stream, op->stage);
+	op->stage = NULL;
 	op->comm = NULL;
 	atomic_store_explicit(&op->state, STMPI_STATE_FREE, memory_order_relaxed);
 	if (stmpi_likely(!(op->flags & STMPI_OP_F_SPENT)))
@@ -171,6 +184,8 @@ void stmpi_op_complete(struct stmpi_op *op, int error)
 	}
 	if (op->flags & STMPI_OP_F_STATUS)
 		E->attr.format_status(&op->result, op->image);
+	if (stmpi_unlikely(op->status != NULL))
+		memcpy(op->status, op->image, E->attr.status_bytes);
 	atomic_store_explicit(&op->state, STMPI_STATE_DONE, memory_order_relaxed);
 	/* Everything above, and the data, before the word. Partner: the stream's wait,
 	 * stmpi_op_is_done. */
@@ -233,8 +248,23 @@ int stmpi_op_is_done(const struct stmpi_op *op)
 	return stmpi_word_reached(op->word, op->gen);
 }
 
-void stmpi_op_result(const struct stmpi_op *op, struct stmpi_result *result)
+/* A staged receive that no stream was told to wait for: its data is still in the packet. */
+static void land(struct stmpi_op *op)
 {
+	struct stmpi_stream *s = op->stream;
+
+	if (op->kind != STMPI_OP_RECV || op->is_landed)
+		return;
+	op->is_landed = 1;
+	if (op->result.bytes > 0 &&
+	    s->ops->move_now(s->port, op->user_buf, op->buf, op->result.bytes) != 0)
+		op->result.error = STMPI_ENODEV;
+}
+
+void stmpi_op_result(struct stmpi_op *op, struct stmpi_result *result)
+{
+	if (stmpi_unlikely(op->stage != NULL))
+		land(op);
 	*result = op->result;
 }
 
@@ -281,14 +311,27 @@ static void skip(struct stmpi_work *work, int status)
 	(void)status;
 }
 
+/* The stream has passed the wait and asks for the status. */
+static void tell(struct stmpi_work *work, int status)
+{
+	struct stmpi_op *op = stmpi_container_of(work, struct stmpi_op, tell);
+
+	if (status != 0 || op->tell_to == NULL || !stmpi_op_is_done(op))
+		return;
+	memcpy(op->tell_to, op->image, E->attr.status_bytes);
+	op->tell_to = NULL;
+	stmpi_word_store(op->word, op->gen + 1); /* partner: the stream's second wait */
+}
+
 static void fill(struct stmpi_op *op, const struct stmpi_op_args *args, struct stmpi_stream *stream)
 {
 	struct stmpi_comm *comm = args->comm;
 
-	op->start.kind = op->retire.kind = STMPI_WORK_CALL;
+	op->start.kind = op->retire.kind = op->tell.kind = STMPI_WORK_CALL;
 	op->start.fn = start;
 	op->retire.fn = retire;
-	op->gen++;
+	op->tell.fn = tell;
+	op->gen += 2;
 	op->comm = comm;
 	if (stream != NULL) /* under its mutex: one writer; see stmpi_comm_free_if_unused */
 		atomic_store_explicit(&comm->queued,
@@ -300,6 +343,10 @@ static void fill(struct stmpi_op *op, const struct stmpi_op_args *args, struct s
 	op->proc = args->peer >= 0 ? comm->procs[args->peer] : NULL;
 	op->buf = args->buf;
 	op->bytes = args->bytes;
+	op->stage = NULL;
+	op->status = NULL;
+	op->tell_to = NULL;
+	op->is_landed = 0;
 	op->peer = args->peer;
 	op->tag = args->tag;
 	op->kind = (uint8_t)args->kind;
@@ -321,9 +368,13 @@ static void fill(struct stmpi_op *op, const struct stmpi_op_args *args, struct s
 
 int stmpi_op_start(const struct stmpi_op_args *args, struct stmpi_op **op)
 {
+	struct stmpi_stream *s = args->comm->stream;
 	struct stmpi_op *new;
 
 	stmpi_token_lock();
+	/* What its stream has come to before this call comes before it. */
+	if (s != NULL && s->ops != NULL && !stmpi_stream_drives(s))
+		(void)stmpi_trigger_set(s->trigger, stmpi_word_load(s->doorbell));
 	new = stmpi_op_alloc(&E->pool);
 	if (new == NULL) {
 		stmpi_token_release();
@@ -351,7 +402,7 @@ static uint64_t take_ticket(struct stmpi_stream *s)
 static int can_be_armed(const struct stmpi_stream *s, const struct stmpi_op *op)
 {
 	return op->kind != STMPI_OP_RECV && op->proc != NULL && op->proc->rail->defer != NULL &&
-	       (s->ops->caps & STMPI_STREAM_CAP_DRIVES_PROGRESS);
+	       stmpi_stream_drives(s);
 }
 
 /* The entry that begins the newest operation when the stream comes by. */
@@ -382,6 +433,63 @@ static void let_arm(struct stmpi_stream *s, struct stmpi_op *op)
 static void drop(struct stmpi_op *op)
 {
 	op->start.fn = discard;
+	stmpi_word_store(op->word, op->gen); /* nothing is pending */
+}
+
+/* Give entries to the stream, the newest ticket among them, and see that somebody looks. */
+static int give(struct stmpi_stream *s, const struct stmpi_memop *m, int n)
+{
+	int ret = s->ops->batch(s->port, m, n);
+
+	if (stmpi_unlikely(ret != 0))
+		return ret;
+	/* Read where the engine ends. */
+	atomic_store_explicit(&s->rung, stmpi_stream_ticket(s), memory_order_release);
+	if (!stmpi_stream_drives(s))
+		stmpi_progress_wake();
+	return 0;
+}
+
+/*
+ * Device memory is sent and received through a packet. A receive's packet begins as a copy of its
+ * buffer, for how much of it the message will fill is not known when the copy back is queued: so
+ * that copy writes the bytes behind the message with what they were.
+ */
+static int stage(struct stmpi_stream *s, struct stmpi_op *op)
+{
+	int ret;
+
+	if (op->bytes == 0 || op->peer == STMPI_PROC_NULL)
+		return 0;
+	if (s->ops->mem_kind(s->port, op->buf) == STMPI_MEM_CPU)
+		return 0;
+	ret = stmpi_stage_get(s, op->bytes, &op->stage);
+	if (ret != 0)
+		return ret;
+	op->user_buf = op->buf;
+	op->buf = op->stage->mem;
+	return 0;
+}
+
+static struct stmpi_memop stage_in(const struct stmpi_op *op)
+{
+	return (struct stmpi_memop){STMPI_MEMOP_MOVE, op->buf, op->bytes, op->user_buf};
+}
+
+static struct stmpi_memop stage_out(const struct stmpi_op *op)
+{
+	return (struct stmpi_memop){STMPI_MEMOP_MOVE, op->user_buf, op->bytes, op->buf};
+}
+
+/* The wait's last entry: data of a staged receive to where it belongs. */
+static int add_landing(struct stmpi_stream *s, struct stmpi_op *op, struct stmpi_memop *m)
+{
+	if (stmpi_likely(op->stage == NULL) || op->kind != STMPI_OP_RECV)
+		return 0;
+	*m = stage_out(op);
+	op->is_landed = 1;
+	s->has_trailing = 1;
+	return 1;
 }
 
 /* Fill an operation and give it the next place on the stream's trigger. */
@@ -395,6 +503,11 @@ static int queue_op(struct stmpi_stream *s, const struct stmpi_op_args *args, st
 		return -STMPI_ENOMEM;
 	begin = &op->start;
 	fill(op, args, s);
+	ret = stage(s, op);
+	if (stmpi_unlikely(ret != 0)) {
+		unalloc(&s->pool, op);
+		return ret;
+	}
 	if (can_be_armed(s, op)) {
 		stmpi_proto_make_armable(op, ++s->shots);
 		begin = &op->net.work;
@@ -402,6 +515,10 @@ static int queue_op(struct stmpi_stream *s, const struct stmpi_op_args *args, st
 	ret = stmpi_trigger_queue(s->trigger, stmpi_stream_ticket(s) + 1, begin);
 	if (ret != 0) {
 		s->shots -= begin == &op->net.work;
+		if (op->stage != NULL) {
+			op->stage->next = s->stages.local[op->stage->class];
+			s->stages.local[op->stage->class] = op->stage;
+		}
 		unalloc(&s->pool, op);
 		return ret;
 	}
@@ -413,14 +530,18 @@ static int queue_op(struct stmpi_stream *s, const struct stmpi_op_args *args, st
 int stmpi_op_enqueue(const struct stmpi_op_args *args, struct stmpi_op **op)
 {
 	struct stmpi_stream *s = args->comm->stream;
-	struct stmpi_memop ring;
-	int ret;
+	struct stmpi_memop m[2];
+	int n = 0, ret;
 
 	pthread_mutex_lock(&s->mutex);
-	ret = queue_op(s, args, op);
+	ret = s->ops->check(s->port);
+	if (ret == 0)
+		ret = queue_op(s, args, op);
 	if (ret == 0) {
-		ring = begin_of(s, *op);
-		ret = s->ops->batch(s->port, &ring, 1);
+		if (stmpi_unlikely((*op)->stage != NULL))
+			m[n++] = stage_in(*op);
+		m[n++] = begin_of(s, *op);
+		ret = give(s, m, n);
 		if (ret == 0)
 			let_arm(s, *op);
 		else
@@ -433,13 +554,15 @@ int stmpi_op_enqueue(const struct stmpi_op_args *args, struct stmpi_op **op)
 int stmpi_op_enqueue_blocking(const struct stmpi_op_args *args, void *status)
 {
 	struct stmpi_stream *s = args->comm->stream;
-	struct stmpi_memop m[4];
+	struct stmpi_memop m[6];
 	struct stmpi_op *op;
 	uint64_t end;
 	int n = 0, ret;
 
 	pthread_mutex_lock(&s->mutex);
-	ret = queue_op(s, args, &op);
+	ret = s->ops->check(s->port);
+	if (ret == 0)
+		ret = queue_op(s, args, &op);
 	if (ret != 0)
 		goto out;
 	end = stmpi_stream_ticket(s) + 1;
@@ -447,43 +570,118 @@ int stmpi_op_enqueue_blocking(const struct stmpi_op_args *args, void *status)
 		op->flags = 0; /* not rung yet: still ours */
 		atomic_store_explicit(&op->untold, 1, memory_order_relaxed);
 	}
+	if (stmpi_unlikely(op->stage != NULL))
+		m[n++] = stage_in(op);
 	m[n++] = begin_of(s, op);
 	m[n++] = (struct stmpi_memop){STMPI_MEMOP_WAIT, op->word, op->gen, NULL};
-	if (status != NULL)
+	if (status != NULL && (s->ops->caps & STMPI_STREAM_CAP_COPIES_HOST))
 		m[n++] = (struct stmpi_memop){STMPI_MEMOP_COPY, status, E->attr.status_bytes,
 					      op->image};
+	else
+		op->status = status; /* the stream stands before the wait when it is written */
 	m[n++] = (struct stmpi_memop){STMPI_MEMOP_WRITE, s->doorbell, end, NULL};
+	n += add_landing(s, op, &m[n]);
 	ret = stmpi_trigger_queue(s->trigger, end, &op->retire);
 	if (ret != 0) {
 		drop(op);
 		goto out;
 	}
 	take_ticket(s);
-	ret = s->ops->batch(s->port, m, n);
-	if (ret == 0)
+	ret = give(s, m, n);
+	if (ret == 0) {
 		let_arm(s, op);
-	else
+	} else {
+		drop(op);
 		op->start.fn = skip; /* retire, which stays queued, gives it back */
+	}
 out:
 	pthread_mutex_unlock(&s->mutex);
 	return ret;
 }
 
-/* Queue the waits, and behind them the retirement of n operations. */
-static int queue_waits(struct stmpi_stream *s, struct stmpi_op *const *ops, int n,
-		       const struct stmpi_memop *m, int entries)
+/* The entries of one enqueue_wait, and where they come to an end. */
+struct wait_entries {
+	struct stmpi_memop few[48], *m;
+	int n;
+	int tells; /* operations whose status the engine tells */
+};
+
+/* Entries for a wait: at most three for each operation, and two. */
+static int entries_open(struct wait_entries *w, int n)
 {
-	uint64_t ticket;
+	w->m = w->few;
+	w->n = 0;
+	w->tells = 0;
+	if ((size_t)n * 3 + 2 <= stmpi_array_len(w->few))
+		return 0;
+	w->m = malloc(((size_t)n * 3 + 2) * sizeof(*w->m));
+	if (w->m == NULL)
+		return stmpi_error_set(STMPI_ENOMEM, "no memory to wait for %d operations", n);
+	return 0;
+}
+
+static void add_wait(struct stmpi_stream *s, struct wait_entries *w, struct stmpi_op *op,
+		     void *status)
+{
+	w->m[w->n++] = (struct stmpi_memop){STMPI_MEMOP_WAIT, op->word, op->gen, NULL};
+	if (status == NULL) {
+		atomic_store(&op->untold, 1); /* seq_cst; partner: stmpi_op_complete */
+		if (stmpi_op_is_done(op))
+			stick(op);
+	} else if (s->ops->caps & STMPI_STREAM_CAP_COPIES_HOST) {
+		w->m[w->n++] = (struct stmpi_memop){STMPI_MEMOP_COPY, status, E->attr.status_bytes,
+						    op->image};
+	} else {
+		w->tells++;
+	}
+}
+
+/*
+ * A stream that cannot copy to any memory rings when it has passed the waits, and waits again until
+ * the engine has written the statuses. Not earlier: what is queued before the wait may still read
+ * them.
+ */
+static int add_tells(struct stmpi_stream *s, struct wait_entries *w, struct stmpi_op *const *ops,
+		     int n, void *const *statuses)
+{
+	uint64_t ticket = stmpi_stream_ticket(s) + 1;
 	int ret;
 
+	w->m[w->n++] = (struct stmpi_memop){STMPI_MEMOP_DOORBELL, s->doorbell, ticket, NULL};
+	for (int i = 0; i < n; i++) {
+		if (statuses[i] == NULL)
+			continue;
+		ret = stmpi_trigger_queue(s->trigger, ticket, &ops[i]->tell);
+		if (ret != 0)
+			return ret; /* those queued find their operation not told of, or over */
+		w->m[w->n++] =
+			(struct stmpi_memop){STMPI_MEMOP_WAIT, ops[i]->word, ops[i]->gen + 1, NULL};
+	}
+	/* Only now: a `tell` whose operation has none does nothing. */
+	for (int i = 0; i < n; i++)
+		ops[i]->tell_to = statuses[i];
+	take_ticket(s);
+	return 0;
+}
+
+/* Queue the waits, and behind them the retirement of n operations. */
+static int queue_waits(struct stmpi_stream *s, struct stmpi_op *const *ops, int n,
+		       struct wait_entries *w)
+{
+	uint64_t ticket = stmpi_stream_ticket(s) + 1;
+	int ret;
+
+	w->m[w->n++] = (struct stmpi_memop){STMPI_MEMOP_WRITE, s->doorbell, ticket, NULL};
+	for (int i = 0; i < n; i++)
+		w->n += add_landing(s, ops[i], &w->m[w->n]);
 	/*
 	 * The stream first: when it refuses, nothing has happened. It may write the doorbell before
 	 * the works are queued; the next look at the trigger starts them.
 	 */
-	ret = s->ops->batch(s->port, m, entries);
+	take_ticket(s);
+	ret = give(s, w->m, w->n);
 	if (ret != 0)
 		return ret;
-	ticket = take_ticket(s);
 	for (int i = 0; i < n; i++) {
 		/* Without memory here the operation stays until the engine ends; its wait is whole.
 		 */
@@ -492,43 +690,58 @@ static int queue_waits(struct stmpi_stream *s, struct stmpi_op *const *ops, int 
 	return 0;
 }
 
+/* The stream has refused: the operations stay the caller's. */
+static void undo_waits(struct stmpi_op *const *ops, int n)
+{
+	for (int i = 0; i < n; i++) {
+		ops[i]->tell_to = NULL;
+		ops[i]->is_landed = 0;
+		atomic_store(&ops[i]->untold, 0);
+	}
+}
+
 int stmpi_op_enqueue_wait(struct stmpi_op *const *ops, int n, void *const *statuses)
 {
-	struct stmpi_memop few[32], *m = few;
+	struct wait_entries w;
 	struct stmpi_stream *s;
-	int entries = 0, ret;
+	int ret;
 
 	if (n == 0)
 		return 0;
 	s = ops[0]->stream;
-	if ((size_t)n * 2 + 1 > stmpi_array_len(few)) {
-		m = malloc(((size_t)n * 2 + 1) * sizeof(*m));
-		if (m == NULL)
-			return stmpi_error_set(STMPI_ENOMEM, "no memory to wait for %d operations",
-					       n);
-	}
+	ret = entries_open(&w, n);
+	if (ret != 0)
+		return ret;
 	pthread_mutex_lock(&s->mutex);
-	for (int i = 0; i < n; i++) {
-		void *status = statuses != NULL ? statuses[i] : NULL;
-
-		m[entries++] =
-			(struct stmpi_memop){STMPI_MEMOP_WAIT, ops[i]->word, ops[i]->gen, NULL};
-		if (status != NULL) {
-			m[entries++] = (struct stmpi_memop){STMPI_MEMOP_COPY, status,
-							    E->attr.status_bytes, ops[i]->image};
-			continue;
-		}
-		atomic_store(&ops[i]->untold, 1); /* seq_cst; partner: stmpi_op_complete */
-		if (stmpi_op_is_done(ops[i]))
-			stick(ops[i]);
+	ret = s->ops->check(s->port);
+	if (ret == 0) {
+		for (int i = 0; i < n; i++)
+			add_wait(s, &w, ops[i], statuses != NULL ? statuses[i] : NULL);
+		if (stmpi_unlikely(w.tells > 0))
+			ret = add_tells(s, &w, ops, n, statuses);
+		if (ret == 0)
+			ret = queue_waits(s, ops, n, &w);
+		if (stmpi_unlikely(ret != 0))
+			undo_waits(ops, n);
 	}
-	m[entries++] = (struct stmpi_memop){STMPI_MEMOP_WRITE, s->doorbell,
-					    stmpi_stream_ticket(s) + 1, NULL};
-	ret = queue_waits(s, ops, n, m, entries);
 	pthread_mutex_unlock(&s->mutex);
-	if (m != few)
-		free(m);
+	if (w.m != w.few)
+		free(w.m);
 	return ret;
+}
+
+void stmpi_stream_flush(struct stmpi_stream *s)
+{
+	struct stmpi_memop m;
+
+	pthread_mutex_lock(&s->mutex);
+	if (s->has_trailing) {
+		m = (struct stmpi_memop){STMPI_MEMOP_WRITE, s->doorbell, take_ticket(s), NULL};
+		/* A stream that has been destroyed refuses: then its packets are not used again. */
+		if (give(s, &m, 1) == 0)
+			s->has_trailing = 0;
+	}
+	pthread_mutex_unlock(&s->mutex);
 }
 
 static int is_done(void *arg)

@@ -9,13 +9,17 @@
  * sees the mark and looks again.
  *
  * Who drives: a host stream's worker while it waits, a thread that waits in an MPI call, and else
- * the progress thread, which stays asleep while the round counter shows that others are at it. Hot.
+ * the progress thread, which stays asleep while the round counter shows that others are at it. A
+ * stream without a thread of ours writes its doorbell word and nothing else: the round sees it. Hot.
  */
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/core_int.h"
 #include "util/backoff.h"
@@ -254,13 +258,6 @@ int stmpi_engine_wait(int (*ready)(void *arg), void *arg)
 
 /* ---- the progress thread ---- */
 
-static void nap(uint32_t ns)
-{
-	struct timespec ts = {0, (long)ns};
-
-	nanosleep(&ts, NULL);
-}
-
 static int has_pending(void)
 {
 	struct stmpi_stream *s;
@@ -273,6 +270,31 @@ static int has_pending(void)
 		n = atomic_load_explicit(&s->pool.taken, memory_order_relaxed) -
 		    atomic_load_explicit(&s->pool.given, memory_order_relaxed);
 	return n != 0;
+}
+
+/*
+ * Nap, but not over a beginning. The thread stores `naps`, then looks at what is pending; who
+ * enqueues counts its operation, then looks at `naps`. Both orders are seq_cst, so one sees the
+ * other.
+ */
+static void nap(uint32_t ns, int was_pending)
+{
+	struct timespec ts = {0, (long)ns};
+
+	atomic_store(&E->naps, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (was_pending || !has_pending())
+		syscall(SYS_futex, &E->naps, FUTEX_WAIT_PRIVATE, 1, &ts, NULL, 0);
+	atomic_store(&E->naps, 0);
+}
+
+void stmpi_progress_wake(void)
+{
+	atomic_thread_fence(memory_order_seq_cst); /* partner: nap */
+	if (stmpi_likely(atomic_load_explicit(&E->naps, memory_order_relaxed) == 0))
+		return;
+	atomic_store(&E->naps, 0);
+	syscall(SYS_futex, &E->naps, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /*
@@ -317,7 +339,7 @@ static void adaptive(void)
 				stmpi_backoff_reset(&b);
 			quiet = is_pending || now != polls ? 0 : quiet + 1;
 			polls = now;
-			nap(quiet > 1000 ? 10000000 : 1000000);
+			nap(quiet > 1000 ? 10000000 : 1000000, is_pending);
 			look_around();
 			if (!is_pending) {
 				now = atomic_load_explicit(&E->polls, memory_order_relaxed);

@@ -17,7 +17,9 @@ static struct stmpi_stream *reuse(void)
 
 	pthread_mutex_lock(&E->mutex);
 	for (s = atomic_load(&E->streams); s != NULL; s = s->next) {
-		if (atomic_load(&s->refs) == 0 && !atomic_load(&s->is_open)) {
+		/* A stream of its former life may still have to write its doorbell. */
+		if (atomic_load(&s->refs) == 0 && !atomic_load(&s->is_open) &&
+		    stmpi_word_load(s->doorbell) == atomic_load(&s->rung)) {
 			atomic_store(&s->refs, 1); /* claimed; under the mutex, so once */
 			break;
 		}
@@ -63,6 +65,26 @@ err_free:
 	return ret;
 }
 
+/* Attach the user's stream, and let its device know the memory that it will use. */
+static int attach(struct stmpi_stream *s, const struct stmpi_stream_ops *ops, const void *handle)
+{
+	int ret;
+
+	if (s->has_trailing) /* nobody knows whether the copies that it stands for were made */
+		stmpi_stage_forget(s);
+	s->has_trailing = 0;
+	ret = ops->attach(handle, &stmpi_progress_hook, s, &s->port);
+	if (ret != 0)
+		return ret;
+	s->ops = ops;
+	ret = stmpi_stage_open(s);
+	if (ret != 0) {
+		ops->detach(s->port);
+		s->ops = NULL;
+	}
+	return ret;
+}
+
 int stmpi_stream_create(const char *type_name, const void *handle, size_t handle_bytes,
 			struct stmpi_stream **stream)
 {
@@ -84,12 +106,11 @@ int stmpi_stream_create(const char *type_name, const void *handle, size_t handle
 		ret = make(&s);
 	if (ret != 0)
 		return ret;
-	s->ops = ops;
+	s->ops = NULL;
 	atomic_store(&s->error, 0);
 	if (ops != NULL) {
-		ret = ops->attach(handle, &stmpi_progress_hook, s, &s->port);
+		ret = attach(s, ops, handle);
 		if (ret != 0) {
-			s->ops = NULL;
 			atomic_store(&s->refs, 0);
 			return ret;
 		}

@@ -2,19 +2,21 @@
 #include <string.h>
 
 #include "stream/stream.h"
+#include "stream/cuda/cuda_backend.h"
 #include "stream/host/host.h"
 #include "util/error.h"
 #include "util/params.h"
 
 const struct stmpi_stream_ops *const stmpi_stream_backends[] = {
 	&stmpi_stream_host_ops,
+	&stmpi_stream_cuda_ops,
 	NULL,
 };
 
 int stmpi_stream_backend_find(const char *type_name, const struct stmpi_stream_ops **ops)
 {
 	const char *only = stmpi_param_text(STMPI_PARAM_STREAM_BACKEND);
-	char why[128] = "";
+	char why[256] = "";
 	int ret;
 
 	for (int i = 0; stmpi_stream_backends[i] != NULL; i++) {

@@ -3,7 +3,7 @@
  * stream.h: what a stream can do for the core. One const table of operations per backend, one
  * folder each. It must not know of messages, matching or MPI.
  *
- * A backend stream that the user made (a stmpi_host_stream_t, later a cudaStream_t) is attached
+ * A backend stream that the user made (a stmpi_host_stream_t, a cudaStream_t) is attached
  * once per MPIX_Stream; the attachment is a *port*. Queueing calls on one port come from one thread
  * at a time (the core holds the stream's mutex); several ports of one backend stream may be used at
  * once.
@@ -14,13 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STMPI_STREAM_ABI 1
+#define STMPI_STREAM_ABI 2
 
 /* Capability bits. */
 enum {
 	/* After each doorbell write the stream itself calls hook->doorbell, and hook->poll while it
 	 * waits. */
 	STMPI_STREAM_CAP_DRIVES_PROGRESS = 1u << 0,
+	/* It can copy between any two places of host memory: COPY is allowed. */
+	STMPI_STREAM_CAP_COPIES_HOST = 1u << 1,
+	/* A port keeps the stream usable after the user destroyed it. */
+	STMPI_STREAM_CAP_KEEPS_STREAM = 1u << 2,
 };
 
 /*
@@ -46,15 +50,26 @@ enum stmpi_memop_kind {
 	STMPI_MEMOP_FIRE,  /* hook->fire(arg, addr, value); only where the stream drives progress */
 	STMPI_MEMOP_WRITE, /* store value to *addr; nobody is told */
 	STMPI_MEMOP_WAIT,  /* wait until (int64_t)(*addr - value) >= 0 */
-	STMPI_MEMOP_COPY,  /* copy `value` bytes from src to addr */
+	STMPI_MEMOP_COPY,  /* copy `value` bytes of host memory from src to addr; only with
+			      CAP_COPIES_HOST */
+	STMPI_MEMOP_MOVE,  /* copy `value` bytes from src to addr: one is mapped memory, the other
+			      is of kind STMPI_MEM_DEVICE */
 };
 
-/* One entry of a batch: a 64-bit memory operation or a small copy, in stream order. */
+/*
+ * One entry of a batch: a 64-bit memory operation or a copy, in stream order. All words must have
+ * been mapped.
+ */
 struct stmpi_memop {
 	enum stmpi_memop_kind kind;
 	void *addr;
 	uint64_t value;
-	const void *src; /* COPY only */
+	const void *src; /* COPY and MOVE only */
+};
+
+enum stmpi_mem_kind {
+	STMPI_MEM_CPU,	  /* the CPU may read and write it: host memory, pinned or not; managed */
+	STMPI_MEM_DEVICE, /* only a MOVE may, or nobody: then the MOVE says so */
 };
 
 /* An attachment; the backend's own struct begins with it. */
@@ -74,22 +89,49 @@ struct stmpi_stream_ops {
 	int (*probe)(char *why, size_t why_bytes);
 
 	/*
-	 * Attach the user's stream whose handle is *handle. The port keeps it usable after the user
-	 * destroyed it. hook_arg is passed to hook->doorbell.
-	 * -STMPI_EINVAL: not a live handle (text set); -STMPI_ENOMEM.
+	 * Attach the user's stream whose handle is *handle. hook_arg is passed to hook->doorbell.
+	 * -STMPI_EINVAL: not a live handle, or one that takes no work now (text set);
+	 * -STMPI_ENODEV: it cannot do what is needed; -STMPI_ENOMEM.
 	 */
 	int (*attach)(const void *handle, const struct stmpi_stream_hook *hook, void *hook_arg,
 		      struct stmpi_stream_port **port);
 
-	/* Give the port up; queued work still runs. No queueing call may come after. NULL is
-	 * allowed. */
+	/* Give the port up; queued work still runs. No queueing call may come after. Any thread,
+	 * the progress thread too: a backend makes no call of its driver here. NULL is allowed. */
 	void (*detach)(struct stmpi_stream_port *port);
 
-	/* Queue n memory operations as one unit: all or (on error) none. -STMPI_ENOMEM. */
+	/*
+	 * Make host memory of ours known to the device: from here on words in it may be written and
+	 * waited for, and MOVEs may use it, on every port of this backend. Page aligned, and in use
+	 * until fini. Memory that is mapped already is left as it is. -STMPI_ENOMEM.
+	 */
+	int (*map)(struct stmpi_stream_port *port, void *addr, size_t bytes);
+
+	/*
+	 * 0: the stream takes work now. Called before each operation, so that a stream that has
+	 * been destroyed, or is being captured, is refused before anything has happened.
+	 * -STMPI_EINVAL (text set).
+	 */
+	int (*check)(struct stmpi_stream_port *port);
+
+	/* Whose memory a user's buffer is. Never stale: nothing is remembered about addresses. */
+	enum stmpi_mem_kind (*mem_kind)(struct stmpi_stream_port *port, const void *addr);
+
+	/*
+	 * Queue n memory operations as one unit: all or (on error) none, but for MOVEs into mapped
+	 * memory, which may have been queued. -STMPI_ENOMEM; -STMPI_EINVAL: the stream or a pointer
+	 * of a MOVE is not good; -STMPI_ENODEV.
+	 */
 	int (*batch)(struct stmpi_stream_port *port, const struct stmpi_memop *ops, int n);
+
+	/* A MOVE, made by the calling thread, which waits for it and for nothing else. As batch. */
+	int (*move_now)(struct stmpi_stream_port *port, void *addr, const void *src, size_t bytes);
 
 	/* 0: all queued work has ended; 1: not yet. */
 	int (*query)(struct stmpi_stream_port *port);
+
+	/* Undo all maps. No port lives and all queued work has ended; may wait for the device. */
+	void (*fini)(void);
 };
 
 /* All backends of this build, NULL-terminated (src/stream/registry.c). */

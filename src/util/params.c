@@ -13,7 +13,8 @@
 extern char **environ;
 
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
-static const char *const stream_backends[] = {"auto", "host", NULL};
+static const char *const stream_backends[] = {"auto", "host", "cuda", NULL};
+static const char *const cuda_waits[] = {"auto", "memop", "kernel", "hostfn", NULL};
 static const char *const net_backends[] = {"auto", "shm", "ofi", NULL};
 static const char *const triggers[] = {"auto", "deferred", "software", NULL};
 static const char *const progress[] = {"adaptive", "spin", "none", NULL};
@@ -30,6 +31,11 @@ static const struct stmpi_param_desc table[STMPI_PARAM_COUNT] = {
 	[STMPI_PARAM_STREAM_BACKEND] =
 		{"STMPI_STREAM_BACKEND", CHOICE(stream_backends), .fallback = "auto",
 		 .help = "the only kind of stream to accept; auto: every kind of this build"},
+	[STMPI_PARAM_CUDA_WAIT] =
+		{"STMPI_CUDA_WAIT", CHOICE(cuda_waits), .fallback = "auto",
+		 .help = "how a CUDA stream waits for messages: its own memory operations (memop), "
+			 "a kernel (not in this version), host functions (hostfn); auto: the first "
+			 "that the device has"},
 	[STMPI_PARAM_NET_BACKEND] =
 		{"STMPI_NET_BACKEND", CHOICE(net_backends), .fallback = "auto", .is_shared = 1,
 		 .help = "rail for all peers; auto: shm on the same node, ofi between nodes"},

@@ -18,6 +18,7 @@ struct stream_under_test {
 	int (*launch)(const void *handle, void (*fn)(void *arg), void *arg);
 	int (*wait)(const void *handle, uint64_t *word, uint64_t value);
 	int (*synchronize)(const void *handle);
+	int null_is_a_stream; /* a handle of zeros is one that the backend itself has */
 };
 
 /* Add the tests to a suite; sut is constant. */

@@ -55,7 +55,7 @@ static int synchronize(const void *handle)
 }
 
 static const struct stream_under_test sut = {
-	&stmpi_stream_host_ops, create, destroy, launch, wait_word, synchronize};
+	&stmpi_stream_host_ops, create, destroy, launch, wait_word, synchronize, 0};
 
 /* ---- public calls ---- */
 

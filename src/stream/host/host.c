@@ -475,12 +475,46 @@ static void detach(struct stmpi_stream_port *port)
 	host_stream_put(s);
 }
 
+/* The worker reaches all memory of the process. */
+static int map(struct stmpi_stream_port *port, void *addr, size_t bytes)
+{
+	(void)port;
+	(void)addr;
+	(void)bytes;
+	return 0;
+}
+
+/* A port holds its stream, which takes work at any time. */
+static int check(struct stmpi_stream_port *port)
+{
+	(void)port;
+	return 0;
+}
+
+static enum stmpi_mem_kind mem_kind(struct stmpi_stream_port *port, const void *addr)
+{
+	(void)port;
+	(void)addr;
+	return STMPI_MEM_CPU;
+}
+
+static int move_now(struct stmpi_stream_port *port, void *addr, const void *src, size_t bytes)
+{
+	(void)port;
+	memcpy(addr, src, bytes);
+	return 0;
+}
+
+static void fini(void)
+{
+}
+
 static int batch(struct stmpi_stream_port *port, const struct stmpi_memop *ops, int n)
 {
 	static const uint8_t kinds[] = {
 		[STMPI_MEMOP_DOORBELL] = HOST_DOORBELL, [STMPI_MEMOP_FIRE] = HOST_FIRE,
 		[STMPI_MEMOP_WRITE] = HOST_WRITE,	[STMPI_MEMOP_WAIT] = HOST_WAIT,
-		[STMPI_MEMOP_COPY] = HOST_COPY,
+		[STMPI_MEMOP_COPY] = HOST_COPY,		[STMPI_MEMOP_MOVE] = HOST_COPY,
 	};
 	struct host_port *p = (struct host_port *)port;
 	struct stmpi_host_stream *s = p->stream;
@@ -518,10 +552,16 @@ const struct stmpi_stream_ops stmpi_stream_host_ops = {
 	.name = "host",
 	.type_name = "stmpi_host_stream_t",
 	.handle_bytes = sizeof(stmpi_host_stream_t),
-	.caps = STMPI_STREAM_CAP_DRIVES_PROGRESS,
+	.caps = STMPI_STREAM_CAP_DRIVES_PROGRESS | STMPI_STREAM_CAP_COPIES_HOST |
+		STMPI_STREAM_CAP_KEEPS_STREAM,
 	.probe = probe,
 	.attach = attach,
 	.detach = detach,
+	.map = map,
+	.check = check,
+	.mem_kind = mem_kind,
 	.batch = batch,
+	.move_now = move_now,
 	.query = port_query,
+	.fini = fini,
 };
