@@ -116,7 +116,7 @@ struct stmpi_op {
 	uint64_t bytes;
 	struct stmpi_stage *stage; /* the packet that buf is in; NULL: buf is the user's */
 	void *user_buf;		   /* device memory; with stage only */
-	void *status; /* where the engine copies the image before the word; NULL: nowhere */
+	void *status;  /* where the engine copies the image before the word; NULL: nowhere */
 	void *tell_to; /* where `tell` copies it; set before its doorbell */
 	int32_t peer;
 	int32_t tag;
@@ -126,9 +126,9 @@ struct stmpi_op {
 		state; /* written by the owner until queued, then under the token; dumps read it */
 	uint8_t flags; /* STMPI_OP_F_*: set by the owner before it is queued, ORPHAN under the token
 			*/
-	uint8_t armed_as;	/* proto.c: which packet was prepared for it; the token */
-	uint8_t is_armable;	/* its `net` is queued on the trigger in place of `start` */
-	uint8_t is_landed; /* staged receive: its data is, or will be, in user_buf; the owner's */
+	uint8_t armed_as;   /* proto.c: which packet was prepared for it; the token */
+	uint8_t is_armable; /* its `net` is queued on the trigger in place of `start` */
+	uint8_t is_landed;  /* staged receive: its data is, or will be, in user_buf; the owner's */
 	_Atomic uint8_t untold; /* waited for without a status: an error must stick to the stream */
 	uint32_t started_tick;	/* engine tick at the start */
 	struct stmpi_result result;		 /* complete before the word is released */
@@ -186,9 +186,9 @@ struct stmpi_stream {
 	_Atomic uint64_t ticket; /* thresholds given out; written under the mutex */
 	_Atomic uint64_t rung;	 /* the newest that the stream took; written under the mutex */
 	uint32_t words_mapped;	 /* completion words known to its device; the mutex */
-	int has_trailing; /* a copy is queued behind the newest doorbell write; the mutex */
+	int has_trailing;	 /* a copy is queued behind the newest doorbell write; the mutex */
 	struct stmpi_stage_pool stages;
-	uint64_t shots;		 /* given out to sends that can be armed; the mutex */
+	uint64_t shots; /* given out to sends that can be armed; the mutex */
 	struct stmpi_trigger *trigger;
 	struct stmpi_op_pool pool; /* owner's lock: mutex */
 	_Atomic int error;	   /* sticky: first failure nobody was told of */
@@ -257,8 +257,8 @@ struct stmpi_engine {
 	int has_thread;
 	_Atomic int stop;
 	_Atomic uint32_t naps; /* futex: 1 while the progress thread naps */
-	uint32_t watch_tick; /* token: when the watchdog last looked */
-	uint32_t look_tick;  /* token: when dead peers were last looked for */
+	uint32_t watch_tick;   /* token: when the watchdog last looked */
+	uint32_t look_tick;    /* token: when dead peers were last looked for */
 };
 
 extern struct stmpi_engine stmpi_engine;
@@ -285,7 +285,7 @@ extern const struct stmpi_stream_hook stmpi_progress_hook;
 void stmpi_stream_flush(struct stmpi_stream *s);
 
 /* stage.c; all but _put under the stream's mutex, or while nobody else has the stream */
-int stmpi_stage_open(struct stmpi_stream *s);	    /* after the port was attached */
+int stmpi_stage_open(struct stmpi_stream *s);	   /* after the port was attached */
 int stmpi_stage_map_words(struct stmpi_stream *s); /* all words handed out so far */
 int stmpi_stage_get(struct stmpi_stream *s, size_t bytes, struct stmpi_stage **packet);
 void stmpi_stage_put(struct stmpi_stream *s, struct stmpi_stage *packet);

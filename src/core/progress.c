@@ -10,7 +10,8 @@
  *
  * Who drives: a host stream's worker while it waits, a thread that waits in an MPI call, and else
  * the progress thread, which stays asleep while the round counter shows that others are at it. A
- * stream without a thread of ours writes its doorbell word and nothing else: the round sees it. Hot.
+ * stream without a thread of ours writes its doorbell word and nothing else: the round sees it.
+ * Hot.
  */
 #include <linux/futex.h>
 #include <sched.h>

@@ -137,16 +137,14 @@ int stmpi_stage_get(struct stmpi_stream *s, size_t bytes, struct stmpi_stage **p
 
 void stmpi_stage_put(struct stmpi_stream *s, struct stmpi_stage *packet)
 {
-	struct stmpi_stage *head =
-		atomic_load_explicit(&s->stages.returned, memory_order_relaxed);
+	struct stmpi_stage *head = atomic_load_explicit(&s->stages.returned, memory_order_relaxed);
 
 	/* Under the token, so one at a time puts; the owner takes all: no ABA. Release: partner
 	 * collect. */
 	do {
 		packet->next = head;
-	} while (!atomic_compare_exchange_weak_explicit(&s->stages.returned, &head, packet,
-							memory_order_release,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&s->stages.returned, &head, packet, memory_order_release, memory_order_relaxed));
 }
 
 int stmpi_stage_open(struct stmpi_stream *s)

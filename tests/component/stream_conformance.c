@@ -273,7 +273,8 @@ START_TEST(destroy_returns_at_once_and_a_port_keeps_the_stream)
 	ck_assert_int_eq(sut->launch(h, bump, &w.count), 0);
 	ck_assert_int_eq(sut->destroy(h), 0);
 	ck_assert_uint_eq(stmpi_word_load(&w.count), 0);
-	batch(port, STMPI_MEMOP_WRITE, &w.gate, 1, NULL); /* queued behind the gate: does not open it */
+	batch(port, STMPI_MEMOP_WRITE, &w.gate, 1,
+	      NULL); /* queued behind the gate: does not open it */
 	sleep_ms(10);
 	ck_assert_uint_eq(stmpi_word_load(&w.count), 0);
 	stmpi_word_store(&w.gate, 1);

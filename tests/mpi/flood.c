@@ -23,8 +23,7 @@ static void sleepy(struct kit *k)
 		for (int i = 0; i < N; i++)
 			kit_send(k, &v[i], 8, 1, 0);
 		kit_sleep(300);
-		KIT(stmpi_host_stream_query(k->host) ==
-		    1); /* stopped: the receiver has taken none */
+		KIT(any_stream_query(k->host) == 1); /* stopped: the receiver has taken none */
 		kit_sync(k);
 	} else {
 		before = kit_rss_kib();

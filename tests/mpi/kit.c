@@ -64,9 +64,9 @@ void kit_open(struct kit *k, MPI_Comm parent)
 {
 	MPI_Info info;
 
-	KIT(stmpi_host_stream_create(&k->host) == 0);
+	KIT(any_stream_create(&k->host) == 0);
 	MPI_Info_create(&info);
-	MPI_Info_set(info, "type", "stmpi_host_stream_t");
+	MPI_Info_set(info, "type", any_stream_type());
 	KIT(MPIX_Info_set_hex(info, "value", &k->host, sizeof(k->host)) == MPI_SUCCESS);
 	KIT(MPIX_Stream_create(info, &k->stream) == MPI_SUCCESS);
 	MPI_Info_free(&info);
@@ -78,8 +78,8 @@ void kit_close(struct kit *k)
 {
 	KIT(MPI_Comm_free(&k->comm) == MPI_SUCCESS);
 	KIT(MPIX_Stream_free(&k->stream) == MPI_SUCCESS);
-	KIT(stmpi_host_stream_synchronize(k->host) == 0);
-	KIT(stmpi_host_stream_destroy(k->host) == 0);
+	KIT(any_stream_synchronize(k->host) == 0);
+	KIT(any_stream_destroy(k->host) == 0);
 }
 
 void kit_order(const char *name, void (*body)(struct kit *k, size_t bytes), size_t bytes)
@@ -137,7 +137,7 @@ void kit_recv(struct kit *k, void *buf, size_t bytes, int source, int tag)
 
 void kit_sync(struct kit *k)
 {
-	KIT(stmpi_host_stream_synchronize(k->host) == 0);
+	KIT(any_stream_synchronize(k->host) == 0);
 	if (control_count > 0)
 		KIT(MPI_Waitall(control_count, control_requests, MPI_STATUSES_IGNORE) ==
 		    MPI_SUCCESS);
@@ -178,7 +178,7 @@ int kit_check(const void *buf, size_t bytes, uint64_t key)
 void kit_gate(struct kit *k, uint64_t *gate)
 {
 	__atomic_store_n(gate, 0, __ATOMIC_SEQ_CST);
-	KIT(stmpi_host_stream_wait_value64(k->host, gate, 1) == 0);
+	KIT(any_stream_wait_value64(k->host, gate, 1) == 0);
 }
 
 void kit_gate_open(uint64_t *gate)
@@ -201,7 +201,7 @@ static void work(void *arg)
 
 void kit_work(struct kit *k, int ms)
 {
-	KIT(stmpi_host_stream_launch(k->host, work, (void *)(intptr_t)ms) == 0);
+	KIT(any_stream_launch(k->host, work, (void *)(intptr_t)ms) == 0);
 }
 
 long kit_rss_kib(void)

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <stmpi_host.h>
+#include "any_stream.h"
 
 /* MPI_STATUSES_IGNORE is the number 1 as a pointer, and gcc takes it for an array that is too
  * small. */
@@ -41,7 +41,7 @@
 	} while (0)
 
 struct kit {
-	stmpi_host_stream_t host;
+	any_stream_t host;
 	MPIX_Stream stream;
 	MPI_Comm comm;
 };

@@ -15,7 +15,7 @@ static void free_one(struct kit *k, int what)
 	else if (what == 1)
 		KIT(MPIX_Stream_free(&k->stream) == MPI_SUCCESS);
 	else
-		KIT(stmpi_host_stream_destroy(k->host) == 0);
+		KIT(any_stream_destroy(k->host) == 0);
 }
 
 static size_t size_of(int i)
@@ -56,7 +56,7 @@ static void one(const int order[3])
 	}
 	/* Half are waited for by the stream, half are given up. */
 	KIT(MPIX_Waitall_enqueue(MESSAGES / 2, r, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
-	KIT(stmpi_host_stream_launch(k.host, done, &is_done) == 0);
+	KIT(any_stream_launch(k.host, done, &is_done) == 0);
 	for (int i = MESSAGES / 2; i < MESSAGES; i++)
 		KIT(MPI_Request_free(&r[i]) == MPI_SUCCESS);
 	for (int i = 0; i < 3; i++)

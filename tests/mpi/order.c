@@ -46,7 +46,7 @@ static void read_after_write(struct kit *k, size_t bytes)
 	struct job j = {b, bytes, 1, 60, 0};
 
 	if (kit_rank == 0) {
-		KIT(stmpi_host_stream_launch(k->host, fill_job, &j) == 0);
+		KIT(any_stream_launch(k->host, fill_job, &j) == 0);
 		kit_send(k, b, bytes, 1, 0);
 		kit_sync(k);
 	} else {
@@ -69,7 +69,7 @@ static void receive_after_read(struct kit *k, size_t bytes)
 		kit_sync(k);
 	} else {
 		kit_fill(b, bytes, 2);
-		KIT(stmpi_host_stream_launch(k->host, check_job, &j) == 0);
+		KIT(any_stream_launch(k->host, check_job, &j) == 0);
 		kit_recv(k, b, bytes, 0, 0);
 		kit_sync(k);
 		KIT_ORDER(j.is_right);
@@ -90,8 +90,8 @@ static void write_after_send(struct kit *k, size_t bytes)
 		kit_work(k, 40);
 		if (!kit_control)
 			kit_send(k, b, bytes, 1, 0);
-		KIT(stmpi_host_stream_launch(k->host, fill_job, &j) == 0);
-		KIT(stmpi_host_stream_synchronize(k->host) == 0);
+		KIT(any_stream_launch(k->host, fill_job, &j) == 0);
+		KIT(any_stream_synchronize(k->host) == 0);
 		if (kit_control)
 			kit_send(k, b, bytes, 1, 0);
 		kit_sync(k);
@@ -117,7 +117,7 @@ static void work_after_receive(struct kit *k, size_t bytes)
 		kit_sync(k);
 	} else {
 		kit_recv(k, b, bytes, 0, 0);
-		KIT(stmpi_host_stream_launch(k->host, check_job, &j) == 0);
+		KIT(any_stream_launch(k->host, check_job, &j) == 0);
 		kit_sync(k);
 		KIT_ORDER(j.is_right);
 	}
@@ -130,8 +130,8 @@ static void event_after_receive(struct kit *k, size_t bytes)
 {
 	unsigned char *b = buffer(bytes);
 	struct job j = {b, bytes, 8, 0, 0};
-	stmpi_host_stream_t other;
-	stmpi_host_event_t event;
+	any_stream_t other;
+	any_event_t event;
 
 	if (kit_rank == 0) {
 		kit_sleep(80);
@@ -139,20 +139,20 @@ static void event_after_receive(struct kit *k, size_t bytes)
 		kit_send(k, b, bytes, 1, 0);
 		kit_sync(k);
 	} else {
-		KIT(stmpi_host_stream_create(&other) == 0);
-		KIT(stmpi_host_event_create(&event) == 0);
+		KIT(any_stream_create(&other) == 0);
+		KIT(any_event_create(&event) == 0);
 		kit_recv(k, b, bytes, 0, 0);
-		KIT(stmpi_host_event_record(event, k->host) == 0);
-		KIT(stmpi_host_stream_wait_event(other, event) == 0);
-		KIT(stmpi_host_stream_launch(other, check_job, &j) == 0);
+		KIT(any_event_record(event, k->host) == 0);
+		KIT(any_stream_wait_event(other, event) == 0);
+		KIT(any_stream_launch(other, check_job, &j) == 0);
 		kit_sleep(20);
-		KIT_ORDER(stmpi_host_event_query(event) == 1); /* the sender has not begun */
-		KIT(stmpi_host_stream_synchronize(other) == 0);
+		KIT_ORDER(any_event_query(event) == 1); /* the sender has not begun */
+		KIT(any_stream_synchronize(other) == 0);
 		KIT_ORDER(j.is_right);
 		kit_sync(k);
-		KIT(stmpi_host_event_query(event) == 0);
-		KIT(stmpi_host_event_destroy(event) == 0);
-		KIT(stmpi_host_stream_destroy(other) == 0);
+		KIT(any_event_query(event) == 0);
+		KIT(any_event_destroy(event) == 0);
+		KIT(any_stream_destroy(other) == 0);
 	}
 	free(b);
 }
@@ -166,7 +166,7 @@ static void nonblocking(struct kit *k, size_t bytes)
 	MPI_Request r;
 
 	if (kit_rank == 0) {
-		KIT(stmpi_host_stream_launch(k->host, fill_job, &j) == 0);
+		KIT(any_stream_launch(k->host, fill_job, &j) == 0);
 		KIT(MPIX_Isend_enqueue(b, (int)bytes, MPI_BYTE, 1, 0, k->comm, &r) == MPI_SUCCESS);
 		KIT(MPIX_Wait_enqueue(&r, MPI_STATUS_IGNORE) == MPI_SUCCESS);
 		KIT(r == MPI_REQUEST_NULL);
@@ -175,7 +175,7 @@ static void nonblocking(struct kit *k, size_t bytes)
 		j.ms = 0;
 		KIT(MPIX_Irecv_enqueue(b, (int)bytes, MPI_BYTE, 0, 0, k->comm, &r) == MPI_SUCCESS);
 		KIT(MPIX_Wait_enqueue(&r, MPI_STATUS_IGNORE) == MPI_SUCCESS);
-		KIT(stmpi_host_stream_launch(k->host, check_job, &j) == 0);
+		KIT(any_stream_launch(k->host, check_job, &j) == 0);
 		kit_sync(k);
 		KIT(j.is_right);
 	}

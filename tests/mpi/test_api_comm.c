@@ -8,7 +8,7 @@
 #include <mpix.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <stmpi_host.h>
+#include "any_stream.h"
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -28,13 +28,13 @@
 static int rank, peer;
 static int copies, deletes;
 
-static MPIX_Stream make_stream(stmpi_host_stream_t host)
+static MPIX_Stream make_stream(any_stream_t host)
 {
 	MPIX_Stream stream;
 	MPI_Info info;
 
 	MPI_Info_create(&info);
-	MPI_Info_set(info, "type", "stmpi_host_stream_t");
+	MPI_Info_set(info, "type", any_stream_type());
 	MPIX_Info_set_hex(info, "value", &host, sizeof(host));
 	CHECK(MPIX_Stream_create(info, &stream) == MPI_SUCCESS);
 	MPI_Info_free(&info);
@@ -50,7 +50,7 @@ static MPIX_Stream stream_of(MPI_Comm comm)
 }
 
 /* Exchange a number with the peer by enqueued calls. */
-static void exchange(stmpi_host_stream_t host, MPI_Comm comm, int number)
+static void exchange(any_stream_t host, MPI_Comm comm, int number)
 {
 	MPI_Request requests[2];
 	int in = -1, out = number + rank;
@@ -58,11 +58,11 @@ static void exchange(stmpi_host_stream_t host, MPI_Comm comm, int number)
 	CHECK(MPIX_Irecv_enqueue(&in, 1, MPI_INT, peer, 5, comm, &requests[0]) == MPI_SUCCESS);
 	CHECK(MPIX_Isend_enqueue(&out, 1, MPI_INT, peer, 5, comm, &requests[1]) == MPI_SUCCESS);
 	CHECK(MPIX_Waitall_enqueue(2, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
-	CHECK(stmpi_host_stream_synchronize(host) == 0);
+	CHECK(any_stream_synchronize(host) == 0);
 	CHECK(in == number + peer);
 }
 
-static void inherit(stmpi_host_stream_t host, MPIX_Stream stream, MPI_Comm comm)
+static void inherit(any_stream_t host, MPIX_Stream stream, MPI_Comm comm)
 {
 	MPI_Comm dup, dup_info, idup, idup_info, split, dup_of_dup;
 	MPI_Request requests[2];
@@ -96,7 +96,7 @@ static void inherit(stmpi_host_stream_t host, MPIX_Stream stream, MPI_Comm comm)
 }
 
 /* Two idups at once, completed in another order on the other rank, the parent freed in between. */
-static void idup_order(stmpi_host_stream_t host, MPIX_Stream stream)
+static void idup_order(any_stream_t host, MPIX_Stream stream)
 {
 	MPI_Comm parent[2], copy[2];
 	MPI_Request requests[2];
@@ -119,7 +119,7 @@ static void idup_order(stmpi_host_stream_t host, MPIX_Stream stream)
 }
 
 /* The same tag on two communicators at once: messages do not cross. */
-static void apart(stmpi_host_stream_t host, MPI_Comm comm)
+static void apart(any_stream_t host, MPI_Comm comm)
 {
 	int a = -1, b = -1, out_a = 1 + rank, out_b = 11 + rank;
 	MPI_Request requests[4];
@@ -131,7 +131,7 @@ static void apart(stmpi_host_stream_t host, MPI_Comm comm)
 	MPIX_Isend_enqueue(&out_b, 1, MPI_INT, peer, 0, dup, &requests[2]);
 	MPIX_Isend_enqueue(&out_a, 1, MPI_INT, peer, 0, comm, &requests[3]);
 	MPIX_Waitall_enqueue(4, requests, MPI_STATUSES_IGNORE);
-	CHECK(stmpi_host_stream_synchronize(host) == 0);
+	CHECK(any_stream_synchronize(host) == 0);
 	CHECK(a == 1 + peer && b == 11 + peer);
 	MPI_Comm_free(&dup);
 }
@@ -196,43 +196,42 @@ static void free_orders(void)
 	for (int order = 0; order < 6; order++) {
 		static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
 						 {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-		stmpi_host_stream_t host, control;
-		stmpi_host_event_t done;
+		any_stream_t host, control;
+		any_event_t done;
 		MPIX_Stream stream;
 		MPI_Comm comm;
 		uint64_t gate = 0;
 		int in = -1, out = 70 + order + rank;
 		MPI_Request request;
 
-		CHECK(stmpi_host_stream_create(&host) == 0 &&
-		      stmpi_host_stream_create(&control) == 0);
-		CHECK(stmpi_host_event_create(&done) == 0);
+		CHECK(any_stream_create(&host) == 0 && any_stream_create(&control) == 0);
+		CHECK(any_event_create(&done) == 0);
 		stream = make_stream(host);
 		CHECK(MPIX_Stream_comm_create(MPI_COMM_WORLD, stream, &comm) == MPI_SUCCESS);
-		CHECK(stmpi_host_stream_wait_value64(host, &gate, 1) == 0);
+		CHECK(any_stream_wait_value64(host, &gate, 1) == 0);
 		MPIX_Irecv_enqueue(&in, 1, MPI_INT, peer, 1, comm, &request);
 		MPIX_Send_enqueue(&out, 1, MPI_INT, peer, 1, comm);
 		MPIX_Wait_enqueue(&request, MPI_STATUS_IGNORE);
-		CHECK(stmpi_host_event_record(done, host) == 0);
+		CHECK(any_event_record(done, host) == 0);
 		for (int i = 0; i < 3; i++) {
 			if (orders[order][i] == 0)
 				MPI_Comm_free(&comm);
 			else if (orders[order][i] == 1)
 				MPIX_Stream_free(&stream);
 			else
-				CHECK(stmpi_host_stream_destroy(host) == 0);
+				CHECK(any_stream_destroy(host) == 0);
 		}
 		CHECK(in == -1);
-		CHECK(stmpi_host_stream_write_value64(control, &gate, 1) == 0);
-		CHECK(stmpi_host_event_synchronize(done) == 0);
+		CHECK(any_stream_write_value64(control, &gate, 1) == 0);
+		CHECK(any_event_synchronize(done) == 0);
 		CHECK(in == 70 + order + peer);
-		stmpi_host_event_destroy(done);
-		stmpi_host_stream_destroy(control);
+		any_event_destroy(done);
+		any_stream_destroy(control);
 	}
 }
 
 /* Handles and context ids are used again and again. */
-static void many(stmpi_host_stream_t host)
+static void many(any_stream_t host)
 {
 	MPI_Comm comms[20];
 	MPIX_Stream old = MPIX_STREAM_NULL;
@@ -254,7 +253,7 @@ static void many(stmpi_host_stream_t host)
 }
 
 /* A rank without a stream, a communicator of one, and one of the ranks in reverse. */
-static void shapes(stmpi_host_stream_t host, MPIX_Stream stream)
+static void shapes(any_stream_t host, MPIX_Stream stream)
 {
 	MPI_Comm comm, self, reversed, plain;
 	MPI_Request request;
@@ -265,7 +264,7 @@ static void shapes(stmpi_host_stream_t host, MPIX_Stream stream)
 	CHECK(stream_of(comm) == (rank == 0 ? stream : MPIX_STREAM_NULL));
 	if (rank == 0) {
 		MPIX_Send_enqueue(&out, 1, MPI_INT, 1, 1, comm);
-		CHECK(stmpi_host_stream_synchronize(host) == 0);
+		CHECK(any_stream_synchronize(host) == 0);
 	} else {
 		MPI_Recv(&in, 1, MPI_INT, 0, 1, comm, MPI_STATUS_IGNORE);
 		CHECK(in == 5);
@@ -277,7 +276,7 @@ static void shapes(stmpi_host_stream_t host, MPIX_Stream stream)
 	MPIX_Irecv_enqueue(&in, 1, MPI_INT, 0, 1, self, &request);
 	MPIX_Send_enqueue(&out, 1, MPI_INT, 0, 1, self);
 	MPIX_Wait_enqueue(&request, MPI_STATUS_IGNORE);
-	CHECK(stmpi_host_stream_synchronize(host) == 0 && in == 5);
+	CHECK(any_stream_synchronize(host) == 0 && in == 5);
 	MPI_Comm_free(&self);
 
 	MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &plain);
@@ -291,14 +290,14 @@ static void shapes(stmpi_host_stream_t host, MPIX_Stream stream)
 	} else {
 		MPIX_Recv_enqueue(&in, 1, MPI_INT, 0, 1, reversed, MPI_STATUS_IGNORE);
 	}
-	CHECK(stmpi_host_stream_synchronize(host) == 0);
+	CHECK(any_stream_synchronize(host) == 0);
 	CHECK(r == 0 || in == 5);
 	MPI_Comm_free(&reversed);
 }
 
 int main(int argc, char **argv)
 {
-	stmpi_host_stream_t host;
+	any_stream_t host;
 	MPIX_Stream stream;
 	MPI_Comm comm;
 	int out = 0;
@@ -306,7 +305,7 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	peer = 1 - rank;
-	CHECK(stmpi_host_stream_create(&host) == 0);
+	CHECK(any_stream_create(&host) == 0);
 	stream = make_stream(host);
 	CHECK(MPIX_Stream_comm_create(MPI_COMM_WORLD, stream, &comm) == MPI_SUCCESS);
 	inherit(host, stream, comm);
@@ -323,8 +322,8 @@ int main(int argc, char **argv)
 	else
 		MPIX_Recv_enqueue(&out, 1, MPI_INT, 0, 9, comm, MPI_STATUS_IGNORE);
 	MPI_Finalize();
-	CHECK(stmpi_host_stream_query(host) == 0);
-	stmpi_host_stream_destroy(host);
+	CHECK(any_stream_query(host) == 0);
+	any_stream_destroy(host);
 	if (rank == 0)
 		printf("ok\n");
 	return 0;

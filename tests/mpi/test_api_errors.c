@@ -8,7 +8,7 @@
 #include <mpix.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <stmpi_host.h>
+#include "any_stream.h"
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -75,9 +75,9 @@ static MPI_Info make_info(const char *type, const void *value, int bytes)
 	return info;
 }
 
-static void create_errors(stmpi_host_stream_t host)
+static void create_errors(any_stream_t host)
 {
-	static const char type[] = "stmpi_host_stream_t";
+	const char *type = any_stream_type();
 	MPIX_Stream stream = MPIX_STREAM_NULL;
 	char long_type[1000];
 	void *no_stream = &stream;
@@ -246,8 +246,7 @@ static void argument_errors(MPI_Comm comm)
 	EXPECT(MPI_Iprobe(0, -9, comm, &flag, ignore), MPI_ERR_TAG, comm, "tag", "-9");
 }
 
-static void request_errors(MPI_Comm comm, MPI_Comm comm2, stmpi_host_stream_t host,
-			   stmpi_host_stream_t host2)
+static void request_errors(MPI_Comm comm, MPI_Comm comm2, any_stream_t host, any_stream_t host2)
 {
 	MPI_Request requests[3], plain, copy, null = MPI_REQUEST_NULL;
 	int x[4] = {0};
@@ -295,8 +294,8 @@ static void request_errors(MPI_Comm comm, MPI_Comm comm2, stmpi_host_stream_t ho
 	       "request", "not a request of MPIX_Isend_enqueue");
 	MPI_Send(x + 2, 1, MPI_INT, rank, 1, comm);
 	MPI_Send(x + 2, 1, MPI_INT, rank, 1, comm2);
-	CHECK(stmpi_host_stream_synchronize(host) == 0);
-	CHECK(stmpi_host_stream_synchronize(host2) == 0);
+	CHECK(any_stream_synchronize(host) == 0);
+	CHECK(any_stream_synchronize(host2) == 0);
 }
 
 /* A handle that is used after its request was completed: also when no other request of ours is
@@ -387,9 +386,9 @@ static void many(MPI_Comm comm)
 	}
 }
 
-static MPI_Comm stream_comm(stmpi_host_stream_t host, MPIX_Stream *stream)
+static MPI_Comm stream_comm(any_stream_t host, MPIX_Stream *stream)
 {
-	MPI_Info info = make_info("stmpi_host_stream_t", &host, sizeof(host));
+	MPI_Info info = make_info(any_stream_type(), &host, sizeof(host));
 	MPI_Comm comm;
 
 	CHECK(MPIX_Stream_create(info, stream) == MPI_SUCCESS);
@@ -410,7 +409,7 @@ static void too_early(void)
 
 int main(int argc, char **argv)
 {
-	stmpi_host_stream_t host, host2;
+	any_stream_t host, host2;
 	MPIX_Stream stream, stream2, general;
 	MPI_Comm comm, comm2;
 	MPI_Errhandler errhandler;
@@ -421,8 +420,8 @@ int main(int argc, char **argv)
 	MPI_Comm_create_errhandler(handler, &errhandler);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, errhandler);
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, errhandler);
-	CHECK(stmpi_host_stream_create(&host) == 0);
-	CHECK(stmpi_host_stream_create(&host2) == 0);
+	CHECK(any_stream_create(&host) == 0);
+	CHECK(any_stream_create(&host2) == 0);
 	CHECK(MPIX_Stream_create(MPI_INFO_NULL, &general) == MPI_SUCCESS);
 	create_errors(host);
 	comm = stream_comm(host, &stream);
@@ -441,8 +440,8 @@ int main(int argc, char **argv)
 	MPIX_Stream_free(&stream);
 	MPIX_Stream_free(&stream2);
 	MPIX_Stream_free(&general);
-	stmpi_host_stream_destroy(host);
-	stmpi_host_stream_destroy(host2);
+	any_stream_destroy(host);
+	any_stream_destroy(host2);
 	MPI_Errhandler_free(&errhandler);
 	MPI_Finalize();
 	if (rank == 0)

@@ -9,7 +9,7 @@
 #include <mpix.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <stmpi_host.h>
+#include "any_stream.h"
 #include <string.h>
 
 #define CHECK(x)                                                                                   \
@@ -22,7 +22,7 @@
 	} while (0)
 
 static int rank, peer;
-static stmpi_host_stream_t host;
+static any_stream_t host;
 static MPI_Comm comm;
 
 /* Send n elements to the peer and back, from enqueued to ordinary calls; expect `bytes` of them to
@@ -43,7 +43,7 @@ static void round_trip(MPI_Datatype type, int n, int bytes)
 	if (rank == 0) {
 		CHECK(MPIX_Send_enqueue(out, n, type, peer, 1, comm) == MPI_SUCCESS);
 		CHECK(MPIX_Recv_enqueue(in, n, type, peer, 2, comm, &status) == MPI_SUCCESS);
-		CHECK(stmpi_host_stream_synchronize(host) == 0);
+		CHECK(any_stream_synchronize(host) == 0);
 	} else {
 		CHECK(MPI_Recv(in, n, type, peer, 1, comm, &status) == MPI_SUCCESS);
 		CHECK(MPI_Send(out, n, type, peer, 2, comm) == MPI_SUCCESS);
@@ -122,14 +122,14 @@ static void contiguous(MPI_Datatype type, int n)
 		out[i] = i + rank;
 		in[i] = -1;
 	}
-	CHECK(stmpi_host_stream_wait_value64(host, gate, 1) == 0);
+	CHECK(any_stream_wait_value64(host, gate, 1) == 0);
 	CHECK(MPIX_Irecv_enqueue(in, n, copy, peer, 3, comm, &requests[0]) == MPI_SUCCESS);
 	CHECK(MPIX_Isend_enqueue(out, n, type, peer, 3, comm, &requests[1]) == MPI_SUCCESS);
 	CHECK(MPIX_Waitall_enqueue(2, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
 	MPI_Type_free(&type);
 	MPI_Type_free(&copy);
 	__atomic_store_n(gate, 1, __ATOMIC_RELEASE);
-	CHECK(stmpi_host_stream_synchronize(host) == 0);
+	CHECK(any_stream_synchronize(host) == 0);
 	for (int i = 0; i < 64; i++)
 		CHECK(in[i] == (i < n * size / 4 ? i + peer : -1));
 	free(gate);
@@ -238,7 +238,7 @@ static void proc_null(void)
 	CHECK(MPIX_Irecv_enqueue(&x, 1, MPI_INT, MPI_PROC_NULL, 0, comm, &requests[0]) ==
 	      MPI_SUCCESS);
 	CHECK(MPIX_Wait_enqueue(&requests[0], &statuses[1]) == MPI_SUCCESS);
-	CHECK(stmpi_host_stream_synchronize(host) == 0);
+	CHECK(any_stream_synchronize(host) == 0);
 	CHECK(MPI_Recv(&x, 1, MPI_INT, MPI_PROC_NULL, 0, comm, &statuses[2]) == MPI_SUCCESS);
 	for (int i = 0; i < 3; i++) {
 		MPI_Get_count(&statuses[i], MPI_INT, &count);
@@ -265,11 +265,11 @@ static void lengths(void)
 	MPIX_Send_enqueue(NULL, 0, MPI_INT, peer, 1, comm);
 	MPIX_Recv_enqueue(NULL, 0, MPI_INT, peer, 1, comm, &status);
 	MPIX_Send_enqueue(out, 2, MPI_INT, peer, 2, comm);
-	CHECK(stmpi_host_stream_synchronize(host) == 0);
+	CHECK(any_stream_synchronize(host) == 0);
 	MPI_Get_count(&status, MPI_INT, &count);
 	CHECK(count == 0);
 	MPIX_Recv_enqueue(in, 4, MPI_INT, peer, 2, comm, &status);
-	CHECK(stmpi_host_stream_synchronize(host) == 0);
+	CHECK(any_stream_synchronize(host) == 0);
 	MPI_Get_count(&status, MPI_INT, &count);
 	CHECK(count == 2 && in[1] == 2 && in[2] == -1);
 
@@ -277,13 +277,13 @@ static void lengths(void)
 	in[3] = -1;
 	MPIX_Send_enqueue(out, 4, MPI_INT, peer, 3, comm);
 	MPIX_Recv_enqueue(in, 3, MPI_INT, peer, 3, comm, &status);
-	CHECK(stmpi_host_stream_synchronize(host) == 0);
+	CHECK(any_stream_synchronize(host) == 0);
 	CHECK(status.MPI_ERROR == MPI_ERR_TRUNCATE && in[2] == 3 && in[3] == -1);
 	CHECK(MPIX_Send_enqueue(out, 4, MPI_INT, MPI_PROC_NULL, 3, comm) == MPI_SUCCESS);
 	/* Without one the next call that enqueues tells, once. */
 	MPIX_Send_enqueue(out, 4, MPI_INT, peer, 3, comm);
 	MPIX_Recv_enqueue(in, 3, MPI_INT, peer, 3, comm, MPI_STATUS_IGNORE);
-	CHECK(stmpi_host_stream_synchronize(host) == 0);
+	CHECK(any_stream_synchronize(host) == 0);
 	rc = MPIX_Send_enqueue(out, 4, MPI_INT, MPI_PROC_NULL, 3, comm);
 	MPI_Error_class(rc, &class);
 	CHECK(class == MPI_ERR_TRUNCATE && in[3] == -1);
@@ -310,17 +310,17 @@ static void large(void)
 		CHECK(MPIX_Send_enqueue_c(buf, n, MPI_BYTE, 1, 1, comm) == MPI_SUCCESS);
 		CHECK(MPIX_Irecv_enqueue_c(buf, n, MPI_BYTE, 1, 2, comm, &request) == MPI_SUCCESS);
 		CHECK(MPIX_Wait_enqueue(&request, &status) == MPI_SUCCESS);
-		CHECK(stmpi_host_stream_synchronize(host) == 0);
+		CHECK(any_stream_synchronize(host) == 0);
 		CHECK(buf[0] == 3 && buf[n - 2] == 5 && buf[n - 1] == 4);
 	} else {
 		memset(buf, 0, (size_t)n);
 		CHECK(MPIX_Recv_enqueue_c(buf, n, MPI_BYTE, 0, 1, comm, &status) == MPI_SUCCESS);
-		CHECK(stmpi_host_stream_synchronize(host) == 0);
+		CHECK(any_stream_synchronize(host) == 0);
 		CHECK(buf[0] == 3 && buf[n - 2] == 3 && buf[n - 1] == 4);
 		buf[n - 2] = 5;
 		CHECK(MPIX_Isend_enqueue_c(buf, n, MPI_BYTE, 0, 2, comm, &request) == MPI_SUCCESS);
 		CHECK(MPIX_Waitall_enqueue(1, &request, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
-		CHECK(stmpi_host_stream_synchronize(host) == 0);
+		CHECK(any_stream_synchronize(host) == 0);
 	}
 	MPI_Get_count_c(&status, MPI_BYTE, &got);
 	CHECK(got == n);
@@ -335,9 +335,9 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	peer = 1 - rank;
-	CHECK(stmpi_host_stream_create(&host) == 0);
+	CHECK(any_stream_create(&host) == 0);
 	MPI_Info_create(&info);
-	MPI_Info_set(info, "type", "stmpi_host_stream_t");
+	MPI_Info_set(info, "type", any_stream_type());
 	MPIX_Info_set_hex(info, "value", &host, sizeof(host));
 	CHECK(MPIX_Stream_create(info, &stream) == MPI_SUCCESS);
 	MPI_Info_free(&info);
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
 	large();
 	MPI_Comm_free(&comm);
 	MPIX_Stream_free(&stream);
-	stmpi_host_stream_destroy(host);
+	any_stream_destroy(host);
 	MPI_Finalize();
 	if (rank == 0)
 		printf("ok\n");

@@ -8,7 +8,7 @@
 #include <mpix.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <stmpi_host.h>
+#include "any_stream.h"
 #include <string.h>
 
 #define CHECK(x)                                                                                   \
@@ -22,13 +22,13 @@
 
 static int rank;
 
-static MPIX_Stream make_stream(stmpi_host_stream_t host)
+static MPIX_Stream make_stream(any_stream_t host)
 {
 	MPIX_Stream stream;
 	MPI_Info info;
 
 	MPI_Info_create(&info);
-	MPI_Info_set(info, "type", "stmpi_host_stream_t");
+	MPI_Info_set(info, "type", any_stream_type());
 	MPIX_Info_set_hex(info, "value", &host, sizeof(host));
 	CHECK(MPIX_Stream_create(info, &stream) == MPI_SUCCESS);
 	MPI_Info_free(&info);
@@ -36,7 +36,7 @@ static MPIX_Stream make_stream(stmpi_host_stream_t host)
 	return stream;
 }
 
-static void blocking(stmpi_host_stream_t host, MPI_Comm comm)
+static void blocking(any_stream_t host, MPI_Comm comm)
 {
 	int out[4] = {1, 2, 3, 4 + rank}, in[4] = {0}, count;
 	MPI_Status status;
@@ -49,7 +49,7 @@ static void blocking(stmpi_host_stream_t host, MPI_Comm comm)
 		CHECK(MPIX_Recv_enqueue(in, 4, MPI_INT, 0, 7, comm, &status) == MPI_SUCCESS);
 		CHECK(MPIX_Send_enqueue(out, 4, MPI_INT, 0, 8, comm) == MPI_SUCCESS);
 	}
-	CHECK(stmpi_host_stream_synchronize(host) == 0);
+	CHECK(any_stream_synchronize(host) == 0);
 	CHECK(in[0] == 1 && in[3] == 4 + 1 - rank);
 	CHECK(status.MPI_SOURCE == 1 - rank && status.MPI_TAG == 8 - rank);
 	CHECK(status.MPI_ERROR == MPI_SUCCESS);
@@ -57,7 +57,7 @@ static void blocking(stmpi_host_stream_t host, MPI_Comm comm)
 	CHECK(count == 4);
 }
 
-static void nonblocking(stmpi_host_stream_t host, MPI_Comm comm)
+static void nonblocking(any_stream_t host, MPI_Comm comm)
 {
 	enum {
 		N = 10
@@ -80,7 +80,7 @@ static void nonblocking(stmpi_host_stream_t host, MPI_Comm comm)
 	CHECK(MPIX_Waitall_enqueue(2 * N, requests, statuses) == MPI_SUCCESS);
 	for (int i = 0; i < 2 * N; i++)
 		CHECK(requests[i] == MPI_REQUEST_NULL);
-	CHECK(stmpi_host_stream_synchronize(host) == 0);
+	CHECK(any_stream_synchronize(host) == 0);
 	for (int i = 0; i < N; i++) {
 		CHECK(in[i] == i + 100 * (1 - rank));
 		if (i == 3) /* null in the second wait, which made its status there empty */
@@ -92,7 +92,7 @@ static void nonblocking(stmpi_host_stream_t host, MPI_Comm comm)
 }
 
 /* Rank 0 enqueues, rank 1 uses ordinary calls. */
-static void mixed(stmpi_host_stream_t host, MPI_Comm comm)
+static void mixed(any_stream_t host, MPI_Comm comm)
 {
 	char text[16] = "", back[16] = "";
 	MPI_Status status;
@@ -102,7 +102,7 @@ static void mixed(stmpi_host_stream_t host, MPI_Comm comm)
 		CHECK(MPIX_Send_enqueue("hello", 6, MPI_CHAR, 1, 1, comm) == MPI_SUCCESS);
 		CHECK(MPIX_Recv_enqueue(back, sizeof(back), MPI_CHAR, MPI_ANY_SOURCE, MPI_ANY_TAG,
 					comm, &status) == MPI_SUCCESS);
-		CHECK(stmpi_host_stream_synchronize(host) == 0);
+		CHECK(any_stream_synchronize(host) == 0);
 		CHECK(strcmp(back, "hello!") == 0 && status.MPI_TAG == 2);
 	} else {
 		CHECK(MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &status) == MPI_SUCCESS);
@@ -117,7 +117,7 @@ static void mixed(stmpi_host_stream_t host, MPI_Comm comm)
 
 int main(int argc, char **argv)
 {
-	stmpi_host_stream_t host;
+	any_stream_t host;
 	MPIX_Stream stream;
 	MPI_Comm comm;
 	int size;
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	CHECK(size == 2);
-	CHECK(stmpi_host_stream_create(&host) == 0);
+	CHECK(any_stream_create(&host) == 0);
 	stream = make_stream(host);
 	CHECK(MPIX_Stream_comm_create(MPI_COMM_WORLD, stream, &comm) == MPI_SUCCESS);
 	blocking(host, comm);
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	MPI_Comm_free(&comm);
 	MPIX_Stream_free(&stream);
 	CHECK(stream == MPIX_STREAM_NULL);
-	CHECK(stmpi_host_stream_destroy(host) == 0);
+	CHECK(any_stream_destroy(host) == 0);
 	MPI_Finalize();
 	if (rank == 0)
 		printf("ok\n");

@@ -57,7 +57,7 @@ static void delay(struct kit *k, uint32_t most_us)
 	if (bits & 8)
 		pause_us(us);
 	else
-		KIT(stmpi_host_stream_launch(k->host, pause_us, us) == 0);
+		KIT(any_stream_launch(k->host, pause_us, us) == 0);
 }
 
 int main(int argc, char **argv)

@@ -34,16 +34,16 @@ static int attribute(CUdevice_attribute attribute, CUdevice device)
 	int value = 0;
 
 	return cuda_call.cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS ? value
-											  : 0;
+											 : 0;
 }
 
 /* Choose how waits are made, by what the device has and what STMPI_CUDA_WAIT says. */
 static int choose_wait(struct cuda_port *p, CUdevice device)
 {
 	int64_t wanted = stmpi_param_choice(STMPI_PARAM_CUDA_WAIT);
-	int has_memops = attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device) &&
-			 attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
-				   device);
+	int has_memops =
+		attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device) &&
+		attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, device);
 
 	if (wanted == STMPI_CUDA_WAIT_KERNEL)
 		return stmpi_error_set(STMPI_ENODEV,

@@ -48,8 +48,8 @@ static CUresult map(CUcontext ctx, void *addr, size_t bytes, struct mapping *m)
 		return e;
 	/* Portable: known to all contexts, also those of other devices. It dies with the context in
 	 * which it was made; then this call makes it anew for the next stream. */
-	e = cuda_call.cuMemHostRegister(
-		addr, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+	e = cuda_call.cuMemHostRegister(addr, bytes,
+					CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
 	cuda_leave(&visit);
 	if (e != CUDA_SUCCESS)
 		return e;

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* any_stream.c: CUDA's calls are looked up by name, so that no CUDA is needed to build this. */
+#include "any_stream.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <stmpi_host.h>
+
+#define CUDA_NOT_READY	600
+#define CUDA_REGISTERED 712
+#define NON_BLOCKING	1
+
+static struct {
+	int (*init)(unsigned);
+	int (*retain)(void **ctx, int device);
+	int (*set_current)(void *ctx);
+	int (*stream_create)(void **stream, unsigned flags);
+	int (*stream_destroy)(void *stream);
+	int (*launch)(void *stream, void (*fn)(void *arg), void *arg);
+	int (*wait)(void *stream, uint64_t addr, uint64_t value, unsigned flags);
+	int (*write)(void *stream, uint64_t addr, uint64_t value, unsigned flags);
+	int (*query)(void *stream);
+	int (*synchronize)(void *stream);
+	int (*event_create)(void **event, unsigned flags);
+	int (*event_destroy)(void *event);
+	int (*event_record)(void *event, void *stream);
+	int (*event_query)(void *event);
+	int (*event_synchronize)(void *event);
+	int (*wait_event)(void *stream, void *event, unsigned flags);
+	int (*host_register)(void *addr, size_t bytes, unsigned flags);
+	int (*alloc)(uint64_t *addr, size_t bytes);
+	int (*free_)(uint64_t addr);
+	int (*copy)(uint64_t to, uint64_t from, size_t bytes);
+	int (*copy_async)(uint64_t to, uint64_t from, size_t bytes, void *stream);
+	int (*host_alloc)(void **addr, size_t bytes, unsigned flags);
+	int (*managed_alloc)(uint64_t *addr, size_t bytes, unsigned flags);
+} cu;
+
+static const struct {
+	const char *name;
+	void *slot;
+} names[] = {
+	{"cuInit", &cu.init},
+	{"cuDevicePrimaryCtxRetain", &cu.retain},
+	{"cuCtxSetCurrent", &cu.set_current},
+	{"cuStreamCreate", &cu.stream_create},
+	{"cuStreamDestroy_v2", &cu.stream_destroy},
+	{"cuLaunchHostFunc", &cu.launch},
+	{"cuStreamWaitValue64_v2", &cu.wait},
+	{"cuStreamWriteValue64_v2", &cu.write},
+	{"cuStreamQuery", &cu.query},
+	{"cuStreamSynchronize", &cu.synchronize},
+	{"cuEventCreate", &cu.event_create},
+	{"cuEventDestroy_v2", &cu.event_destroy},
+	{"cuEventRecord", &cu.event_record},
+	{"cuEventQuery", &cu.event_query},
+	{"cuEventSynchronize", &cu.event_synchronize},
+	{"cuStreamWaitEvent", &cu.wait_event},
+	{"cuMemHostRegister_v2", &cu.host_register},
+	{"cuMemAlloc_v2", &cu.alloc},
+	{"cuMemFree_v2", &cu.free_},
+	{"cuMemcpy", &cu.copy},
+	{"cuMemcpyAsync", &cu.copy_async},
+	{"cuMemHostAlloc", &cu.host_alloc},
+	{"cuMemAllocManaged", &cu.managed_alloc},
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int is_cuda;
+static void *context;
+
+static void load(void)
+{
+	const char *kind = getenv("STMPI_TEST_STREAM");
+	void *lib;
+
+	is_cuda = kind != NULL && strcmp(kind, "cuda") == 0;
+	if (!is_cuda)
+		return;
+	lib = dlopen("libcuda.so.1", RTLD_NOW);
+	if (lib == NULL) {
+		printf("SKIP: STMPI_TEST_STREAM=cuda: %s\n", dlerror());
+		exit(77);
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		void *fn = dlsym(lib, names[i].name);
+
+		if (fn == NULL) {
+			printf("SKIP: the CUDA driver has no %s\n", names[i].name);
+			exit(77);
+		}
+		memcpy(names[i].slot, &fn, sizeof(fn));
+	}
+	if (cu.init(0) != 0 || cu.retain(&context, 0) != 0) {
+		printf("SKIP: no CUDA device\n");
+		exit(77);
+	}
+}
+
+int any_stream_is_cuda(void)
+{
+	pthread_once(&once, load);
+	return is_cuda;
+}
+
+/* As the runtime API does: a context is current in every thread that makes a call. */
+static int enter(void)
+{
+	return any_stream_is_cuda() ? cu.set_current(context) : 0;
+}
+
+const char *any_stream_type(void)
+{
+	return any_stream_is_cuda() ? "cudaStream_t" : "stmpi_host_stream_t";
+}
+
+int any_stream_create(any_stream_t *stream)
+{
+	stmpi_host_stream_t host;
+	int ret = enter();
+
+	if (ret != 0 || is_cuda)
+		return ret != 0 ? ret : cu.stream_create(stream, NON_BLOCKING);
+	ret = stmpi_host_stream_create(&host);
+	if (ret == 0)
+		*stream = host;
+	return ret;
+}
+
+int any_stream_destroy(any_stream_t stream)
+{
+	(void)enter();
+	return is_cuda ? cu.stream_destroy(stream) : stmpi_host_stream_destroy(stream);
+}
+
+int any_stream_launch(any_stream_t stream, void (*fn)(void *arg), void *arg)
+{
+	(void)enter();
+	return is_cuda ? cu.launch(stream, fn, arg) : stmpi_host_stream_launch(stream, fn, arg);
+}
+
+/* The tests' words are anywhere: register the page that one is in, once. */
+static int reach(uint64_t *word)
+{
+	int ret = cu.host_register((void *)((uintptr_t)word & ~(uintptr_t)4095), 4096, 0);
+
+	return ret == CUDA_REGISTERED ? 0 : ret;
+}
+
+int any_stream_wait_value64(any_stream_t stream, uint64_t *word, uint64_t value)
+{
+	int ret = enter();
+
+	if (!is_cuda)
+		return stmpi_host_stream_wait_value64(stream, word, value);
+	if (ret == 0)
+		ret = reach(word);
+	return ret != 0 ? ret : cu.wait(stream, (uintptr_t)word, value, 0);
+}
+
+int any_stream_write_value64(any_stream_t stream, uint64_t *word, uint64_t value)
+{
+	int ret = enter();
+
+	if (!is_cuda)
+		return stmpi_host_stream_write_value64(stream, word, value);
+	if (ret == 0)
+		ret = reach(word);
+	return ret != 0 ? ret : cu.write(stream, (uintptr_t)word, value, 0);
+}
+
+/* 0: all has ended, 1: not yet. */
+static int as_query(int ret)
+{
+	return ret == CUDA_NOT_READY ? 1 : ret;
+}
+
+int any_stream_query(any_stream_t stream)
+{
+	(void)enter();
+	return is_cuda ? as_query(cu.query(stream)) : stmpi_host_stream_query(stream);
+}
+
+int any_stream_synchronize(any_stream_t stream)
+{
+	(void)enter();
+	return is_cuda ? cu.synchronize(stream) : stmpi_host_stream_synchronize(stream);
+}
+
+int any_event_create(any_event_t *event)
+{
+	stmpi_host_event_t host;
+	int ret = enter();
+
+	if (is_cuda)
+		return ret != 0 ? ret : cu.event_create(event, 2 /* no timing */);
+	ret = stmpi_host_event_create(&host);
+	if (ret == 0)
+		*event = host;
+	return ret;
+}
+
+int any_event_destroy(any_event_t event)
+{
+	(void)enter();
+	return is_cuda ? cu.event_destroy(event) : stmpi_host_event_destroy(event);
+}
+
+int any_event_record(any_event_t event, any_stream_t stream)
+{
+	(void)enter();
+	return is_cuda ? cu.event_record(event, stream) : stmpi_host_event_record(event, stream);
+}
+
+int any_event_query(any_event_t event)
+{
+	(void)enter();
+	return is_cuda ? as_query(cu.event_query(event)) : stmpi_host_event_query(event);
+}
+
+int any_event_synchronize(any_event_t event)
+{
+	(void)enter();
+	return is_cuda ? cu.event_synchronize(event) : stmpi_host_event_synchronize(event);
+}
+
+int any_stream_wait_event(any_stream_t stream, any_event_t event)
+{
+	(void)enter();
+	return is_cuda ? cu.wait_event(stream, event, 0)
+		       : stmpi_host_stream_wait_event(stream, event);
+}
+
+/* ---- CUDA only ---- */
+
+void *any_device_alloc(size_t bytes)
+{
+	uint64_t addr = 0;
+
+	return enter() == 0 && cu.alloc(&addr, bytes) == 0 ? (void *)(uintptr_t)addr : NULL;
+}
+
+int any_device_free(void *addr)
+{
+	(void)enter();
+	return cu.free_((uintptr_t)addr);
+}
+
+int any_device_copy(void *to, const void *from, size_t bytes)
+{
+	(void)enter();
+	return cu.copy((uintptr_t)to, (uintptr_t)from, bytes);
+}
+
+int any_device_copy_async(void *to, const void *from, size_t bytes, any_stream_t stream)
+{
+	(void)enter();
+	return cu.copy_async((uintptr_t)to, (uintptr_t)from, bytes, stream);
+}
+
+void *any_pinned_alloc(size_t bytes)
+{
+	void *addr = NULL;
+
+	return enter() == 0 && cu.host_alloc(&addr, bytes, 0) == 0 ? addr : NULL;
+}
+
+void *any_managed_alloc(size_t bytes)
+{
+	uint64_t addr = 0;
+
+	return enter() == 0 && cu.managed_alloc(&addr, bytes, 1) == 0 ? (void *)(uintptr_t)addr
+								      : NULL;
+}
