@@ -289,6 +289,7 @@ int stmpi_stage_open(struct stmpi_stream *s);	   /* after the port was attached 
 int stmpi_stage_map_words(struct stmpi_stream *s); /* all words handed out so far */
 int stmpi_stage_get(struct stmpi_stream *s, size_t bytes, struct stmpi_stage **packet);
 void stmpi_stage_put(struct stmpi_stream *s, struct stmpi_stage *packet);
+void stmpi_stage_free(struct stmpi_stream *s, struct stmpi_stage *packet);
 void stmpi_stage_forget(struct stmpi_stream *s); /* packets that may still be in use: never used
 						    again */
 void stmpi_stage_fini(struct stmpi_stream *s);

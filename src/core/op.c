@@ -459,7 +459,8 @@ static int stage(struct stmpi_stream *s, struct stmpi_op *op)
 {
 	int ret;
 
-	if (op->bytes == 0 || op->peer == STMPI_PROC_NULL)
+	if (!(s->ops->caps & STMPI_STREAM_CAP_DEVICE_MEM) || op->bytes == 0 ||
+	    op->peer == STMPI_PROC_NULL)
 		return 0;
 	if (s->ops->mem_kind(s->port, op->buf) == STMPI_MEM_CPU)
 		return 0;
@@ -492,6 +493,16 @@ static int add_landing(struct stmpi_stream *s, struct stmpi_op *op, struct stmpi
 	return 1;
 }
 
+/* Its wait is queued, so whatever is queued from here on comes after its end: the packet is free
+ * for that. Only while nobody else can release the operation. */
+static void free_stage(struct stmpi_stream *s, struct stmpi_op *op)
+{
+	if (stmpi_likely(op->stage == NULL))
+		return;
+	stmpi_stage_free(s, op->stage);
+	op->stage = NULL;
+}
+
 /* Fill an operation and give it the next place on the stream's trigger. */
 static int queue_op(struct stmpi_stream *s, const struct stmpi_op_args *args, struct stmpi_op **out)
 {
@@ -515,10 +526,7 @@ static int queue_op(struct stmpi_stream *s, const struct stmpi_op_args *args, st
 	ret = stmpi_trigger_queue(s->trigger, stmpi_stream_ticket(s) + 1, begin);
 	if (ret != 0) {
 		s->shots -= begin == &op->net.work;
-		if (op->stage != NULL) {
-			op->stage->next = s->stages.local[op->stage->class];
-			s->stages.local[op->stage->class] = op->stage;
-		}
+		free_stage(s, op);
 		unalloc(&s->pool, op);
 		return ret;
 	}
@@ -587,6 +595,7 @@ int stmpi_op_enqueue_blocking(const struct stmpi_op_args *args, void *status)
 		goto out;
 	}
 	take_ticket(s);
+	free_stage(s, op); /* before it is rung */
 	ret = give(s, m, n);
 	if (ret == 0) {
 		let_arm(s, op);
@@ -683,6 +692,7 @@ static int queue_waits(struct stmpi_stream *s, struct stmpi_op *const *ops, int 
 	if (ret != 0)
 		return ret;
 	for (int i = 0; i < n; i++) {
+		free_stage(s, ops[i]);
 		/* Without memory here the operation stays until the engine ends; its wait is whole.
 		 */
 		(void)stmpi_trigger_queue(s->trigger, ticket, &ops[i]->retire);

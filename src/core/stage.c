@@ -3,12 +3,14 @@
  * stage.c: memory that both the CPU and a stream's device reach: completion words made known to the
  * device, and the packets through which device memory is sent and received.
  *
- * A packet belongs to its stream for ever and is only used by operations of that stream. So it may
- * be given back when its operation has ended, although a copy out of it is still queued: whoever
- * gets it next writes it by a copy that is queued behind, or by a message that cannot start before
- * the stream has come by.
+ * A packet belongs to its stream for ever and is only used by operations of that stream, which
+ * write it by a copy in the stream's order, or by a message that cannot start before the stream has
+ * come by. So a packet is free for the next operation as soon as the wait for its own is queued
+ * (stmpi_stage_free), long before that has ended: a stream that waits for each message needs one
+ * packet, however many are enqueued. Operations that no stream waits for give theirs back when they
+ * are released (stmpi_stage_put).
  *
- * stmpi_stage_get: under the stream's mutex. stmpi_stage_put: under the token. Hot, both.
+ * stmpi_stage_get and _free: under the stream's mutex. stmpi_stage_put: under the token. Hot.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +149,12 @@ void stmpi_stage_put(struct stmpi_stream *s, struct stmpi_stage *packet)
 		&s->stages.returned, &head, packet, memory_order_release, memory_order_relaxed));
 }
 
+void stmpi_stage_free(struct stmpi_stream *s, struct stmpi_stage *packet)
+{
+	packet->next = s->stages.local[packet->class];
+	s->stages.local[packet->class] = packet;
+}
+
 int stmpi_stage_open(struct stmpi_stream *s)
 {
 	struct stmpi_stage_block *b;
@@ -158,7 +166,7 @@ int stmpi_stage_open(struct stmpi_stream *s)
 	for (b = s->stages.blocks; b != NULL && ret == 0; b = b->next)
 		ret = s->ops->map(s->port, b->mem, b->bytes);
 	/* What must be asked of the driver is asked now, not on the path of a message. */
-	if (ret == 0 && s->stages.blocks == NULL && !(s->ops->caps & STMPI_STREAM_CAP_COPIES_HOST))
+	if (ret == 0 && s->stages.blocks == NULL && (s->ops->caps & STMPI_STREAM_CAP_DEVICE_MEM))
 		ret = grow(s, 0);
 	return ret;
 }

@@ -25,6 +25,8 @@ enum {
 	STMPI_STREAM_CAP_COPIES_HOST = 1u << 1,
 	/* A port keeps the stream usable after the user destroyed it. */
 	STMPI_STREAM_CAP_KEEPS_STREAM = 1u << 2,
+	/* There is memory that only its device reaches: mem_kind must be asked. */
+	STMPI_STREAM_CAP_DEVICE_MEM = 1u << 3,
 };
 
 /*

@@ -37,6 +37,11 @@ static struct {
 	int (*copy_async)(uint64_t to, uint64_t from, size_t bytes, void *stream);
 	int (*host_alloc)(void **addr, size_t bytes, unsigned flags);
 	int (*managed_alloc)(uint64_t *addr, size_t bytes, unsigned flags);
+	int (*alloc_async)(uint64_t *addr, size_t bytes, void *stream);
+	int (*free_async)(uint64_t addr, void *stream);
+	int (*capture_begin)(void *stream, int mode);
+	int (*capture_end)(void *stream, void **graph);
+	int (*get_current)(void **ctx);
 } cu;
 
 static const struct {
@@ -66,6 +71,11 @@ static const struct {
 	{"cuMemcpyAsync", &cu.copy_async},
 	{"cuMemHostAlloc", &cu.host_alloc},
 	{"cuMemAllocManaged", &cu.managed_alloc},
+	{"cuMemAllocAsync", &cu.alloc_async},
+	{"cuMemFreeAsync", &cu.free_async},
+	{"cuStreamBeginCapture_v2", &cu.capture_begin},
+	{"cuStreamEndCapture", &cu.capture_end},
+	{"cuCtxGetCurrent", &cu.get_current},
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -274,4 +284,39 @@ void *any_managed_alloc(size_t bytes)
 
 	return enter() == 0 && cu.managed_alloc(&addr, bytes, 1) == 0 ? (void *)(uintptr_t)addr
 								      : NULL;
+}
+
+void *any_device_alloc_async(size_t bytes, any_stream_t stream)
+{
+	uint64_t addr = 0;
+
+	return enter() == 0 && cu.alloc_async(&addr, bytes, stream) == 0 ? (void *)(uintptr_t)addr
+									 : NULL;
+}
+
+int any_device_free_async(void *addr, any_stream_t stream)
+{
+	(void)enter();
+	return cu.free_async((uintptr_t)addr, stream);
+}
+
+int any_capture_begin(any_stream_t stream)
+{
+	(void)enter();
+	return cu.capture_begin(stream, 0);
+}
+
+int any_capture_end(any_stream_t stream)
+{
+	void *graph;
+
+	(void)enter();
+	return cu.capture_end(stream, &graph);
+}
+
+uint64_t any_context(void)
+{
+	void *ctx = NULL;
+
+	return cu.get_current(&ctx) == 0 ? (uintptr_t)ctx : 0;
 }

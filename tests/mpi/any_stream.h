@@ -41,5 +41,13 @@ int any_device_copy(void *to, const void *from, size_t bytes);
 int any_device_copy_async(void *to, const void *from, size_t bytes, any_stream_t stream);
 void *any_pinned_alloc(size_t bytes);
 void *any_managed_alloc(size_t bytes);
+/* Memory from its allocation to its free in the stream's order. */
+void *any_device_alloc_async(size_t bytes, any_stream_t stream);
+int any_device_free_async(void *addr, any_stream_t stream);
+/* From begin on, until end, the stream's work goes into a graph, which is thrown away. */
+int any_capture_begin(any_stream_t stream);
+int any_capture_end(any_stream_t stream);
+/* The calling thread's current context, as a number. */
+uint64_t any_context(void);
 
 #endif
