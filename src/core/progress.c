@@ -36,6 +36,9 @@
 #define LOOK_TICKS  5u	      /* dead peers are looked for every 50 ms */
 #define WATCH_TICKS 50u	      /* the watchdog looks twice a second */
 
+/* The progress thread's longest sleep while a doorbell may be written that nobody tells it of. */
+#define DOORBELL_SLEEP_NS 50000u
+
 /* ---- the token ---- */
 
 int stmpi_token_try(void)
@@ -273,6 +276,22 @@ static int has_pending(void)
 	return n != 0;
 }
 
+/* Has a stream without a thread of ours still to come to something? */
+static int awaits_doorbell(void)
+{
+	struct stmpi_stream *s;
+
+	for (s = atomic_load_explicit(&E->streams, memory_order_acquire); s != NULL; s = s->next) {
+		/* A hint: `ops` may be changing under us, so the words alone are looked at. Host
+		 * streams ring by themselves and lose nothing. */
+		if (atomic_load_explicit(&s->is_open, memory_order_relaxed) &&
+		    stmpi_word_load(s->doorbell) !=
+			    atomic_load_explicit(&s->rung, memory_order_relaxed))
+			return 1;
+	}
+	return 0;
+}
+
 /*
  * Nap, but not over a beginning. The thread stores `naps`, then looks at what is pending; who
  * enqueues counts its operation, then looks at `naps`. Both orders are seq_cst, so one sees the
@@ -330,8 +349,12 @@ static void adaptive(void)
 			polls = atomic_load_explicit(&E->polls, memory_order_relaxed);
 			if (events > 0)
 				stmpi_backoff_reset(&b);
-			else if (stmpi_backoff_pause(&b))
+			else if (stmpi_backoff_pause(&b)) {
 				look_around();
+				/* The next sleep is twice as long. */
+				if (b.sleep_ns > DOORBELL_SLEEP_NS / 2 && awaits_doorbell())
+					b.sleep_ns = DOORBELL_SLEEP_NS / 2;
+			}
 			quiet = 0;
 		} else {
 			/* With others driving, a round missed by chance must not begin a new spin.

@@ -3,6 +3,9 @@
  * cuda_buffers.c: messages from and to every kind of memory that a CUDA program has, on a CUDA
  * stream. Run with STMPI_TEST_STREAM=cuda; else it is skipped.
  *
+ * cuda_buffers faults KIND: messages to itself, while one call of the driver fails (simrun --fail):
+ * the call of ours that needed it fails, or none, and all the others are as ever.
+ *
  * cuda_buffers calls N KIND: N blocking sends (rank 0) and receives (rank 1) of 8 bytes and nothing
  * else, for those who count the driver's calls.
  */
@@ -290,15 +293,67 @@ static void destroyed(void)
 	KIT(MPIX_Stream_free(&k.stream) == MPI_SUCCESS);
 }
 
-static void count_calls(struct kit *k, int n, const char *name)
+static enum kind kind_of(const char *name)
 {
 	enum kind kind = 0;
-	uint64_t *buf;
 
 	while (kind < KINDS && strcmp(kind_names[kind], name) != 0)
 		kind++;
 	KIT(kind < KINDS);
-	buf = alloc(kind, 8);
+	return kind;
+}
+
+/* One message to oneself. The receive is there before the send, else the stream would wait for
+ * ever: what fails is done again, once. Returns the number of calls that failed. */
+static int to_self(struct kit *k, unsigned char *in, unsigned char *out, int tag)
+{
+	MPI_Request r[2];
+	int failed = 0;
+
+	for (int i = 0; i < 2; i++) {
+		int rc = i == 0 ? MPIX_Irecv_enqueue(in, 8, MPI_BYTE, kit_rank, tag, k->comm, &r[0])
+				: MPIX_Isend_enqueue(out, 8, MPI_BYTE, kit_rank, tag, k->comm,
+						     &r[1]);
+
+		if (rc != MPI_SUCCESS && ++failed < 3)
+			i--;
+	}
+	while (MPIX_Waitall_enqueue(2, r, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+		KIT(++failed < 3);
+	return failed;
+}
+
+static int faults(const char *name)
+{
+	enum {
+		N = 6
+	};
+	enum kind kind = kind_of(name);
+	unsigned char *in = alloc(kind, N * 8), *out = alloc(kind, N * 8), *pinned;
+	int failed = 0;
+	struct kit k;
+
+	kit_open(&k, MPI_COMM_SELF);
+	pinned = any_pinned_alloc(N * 8);
+	KIT(pinned != NULL);
+	kit_fill(pinned, N * 8, 1);
+	copy(&k, kind, out, pinned, N * 8);
+	kit_sync(&k);
+	for (int i = 0; i < N; i++)
+		failed += to_self(&k, in + i * 8, out + i * 8, i);
+	memset(pinned, 0, N * 8);
+	copy(&k, kind, pinned, in, N * 8);
+	kit_sync(&k);
+	KIT(kit_check(pinned, N * 8, 1));
+	printf("%d calls failed\n", failed);
+	kit_close(&k);
+	return kit_end();
+}
+
+static void count_calls(struct kit *k, int n, const char *name)
+{
+	uint64_t *buf = alloc(kind_of(name), 8);
+
 	for (int i = 0; i < n; i++) {
 		if (kit_rank == 0)
 			KIT(MPIX_Send_enqueue(buf, 8, MPI_BYTE, 1, 0, k->comm) == MPI_SUCCESS);
@@ -318,6 +373,8 @@ int main(int argc, char **argv)
 		return 77;
 	}
 	kit_init(&argc, &argv);
+	if (argc == 3)
+		return faults(argv[2]);
 	kit_open(&k, MPI_COMM_WORLD);
 	if (argc > 3) {
 		count_calls(&k, atoi(argv[2]), argv[3]);

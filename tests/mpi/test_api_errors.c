@@ -92,6 +92,14 @@ static void create_errors(any_stream_t host)
 	info = make_info(long_type, &host, sizeof(host));
 	EXPECT(MPIX_Stream_create(info, &stream), MPI_ERR_OTHER, MPI_COMM_SELF, "type", "xxxxxxxx");
 	MPI_Info_free(&info);
+	if (!any_stream_is_cuda()) { /* without a device, or a context: no stream of CUDA's */
+		void *null = NULL;
+
+		info = make_info("cudaStream_t", &null, sizeof(null));
+		EXPECT(MPIX_Stream_create(info, &stream), MPI_ERR_OTHER, MPI_COMM_SELF, "type",
+		       "CUDA");
+		MPI_Info_free(&info);
+	}
 	info = make_info(type, NULL, 0);
 	EXPECT(MPIX_Stream_create(info, &stream), MPI_ERR_OTHER, MPI_COMM_SELF, "value", "missing");
 	MPI_Info_set(info, "value", "12x4");
