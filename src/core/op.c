@@ -113,7 +113,7 @@ void stmpi_op_release(struct stmpi_op *op)
 		op->proc->rail->ops->dereg(op->proc->rail, op->mr);
 	op->mr = NULL;
 	if (op->stage != NULL)
-		stmpi_stage_put(op->stream, op->stage);
+		stmpi_stage_put(comm->stream, op->stage);
 	op->stage = NULL;
 	op->comm = NULL;
 	atomic_store_explicit(&op->state, STMPI_STATE_FREE, memory_order_relaxed);
@@ -251,7 +251,7 @@ int stmpi_op_is_done(const struct stmpi_op *op)
 /* A staged receive that no stream was told to wait for: its data is still in the packet. */
 static void land(struct stmpi_op *op)
 {
-	struct stmpi_stream *s = op->stream;
+	struct stmpi_stream *s = op->comm->stream;
 
 	if (op->kind != STMPI_OP_RECV || op->is_landed)
 		return;
@@ -366,21 +366,63 @@ static void fill(struct stmpi_op *op, const struct stmpi_op_args *args, struct s
 	atomic_store_explicit(&op->state, STMPI_STATE_QUEUED, memory_order_release);
 }
 
+/* Is the buffer memory that only the stream's device reaches? */
+static int is_device(struct stmpi_stream *s, const struct stmpi_op_args *args)
+{
+	return (s->ops->caps & STMPI_STREAM_CAP_DEVICE_MEM) && args->bytes > 0 &&
+	       args->peer != STMPI_PROC_NULL &&
+	       s->ops->mem_kind(s->port, args->buf) == STMPI_MEM_DEVICE;
+}
+
+/* The same for an ordinary call, which makes the copies itself: this one, and land. */
+static int stage_now(struct stmpi_stream *s, const struct stmpi_op_args *args,
+		     struct stmpi_stage **packet)
+{
+	int ret;
+
+	pthread_mutex_lock(&s->mutex);
+	ret = stmpi_stage_get(s, args->bytes, packet);
+	pthread_mutex_unlock(&s->mutex);
+	if (ret != 0 || args->kind == STMPI_OP_RECV)
+		return ret;
+	/* Not under the mutex: it waits for the device. */
+	ret = s->ops->move_now(s->port, (*packet)->mem, args->buf, args->bytes);
+	if (ret != 0) {
+		pthread_mutex_lock(&s->mutex);
+		stmpi_stage_free(s, *packet);
+		pthread_mutex_unlock(&s->mutex);
+	}
+	return ret;
+}
+
 int stmpi_op_start(const struct stmpi_op_args *args, struct stmpi_op **op)
 {
 	struct stmpi_stream *s = args->comm->stream;
+	struct stmpi_stage *packet = NULL;
 	struct stmpi_op *new;
+	int ret = 0;
 
+	if (s != NULL && s->ops != NULL && is_device(s, args))
+		ret = stage_now(s, args, &packet);
+	if (stmpi_unlikely(ret != 0))
+		return ret;
 	stmpi_token_lock();
 	/* What its stream has come to before this call comes before it. */
 	if (s != NULL && s->ops != NULL && !stmpi_stream_drives(s))
 		(void)stmpi_trigger_set(s->trigger, stmpi_word_load(s->doorbell));
 	new = stmpi_op_alloc(&E->pool);
 	if (new == NULL) {
+		if (packet != NULL)
+			stmpi_stage_put(s, packet);
 		stmpi_token_release();
 		return -STMPI_ENOMEM;
 	}
 	fill(new, args, NULL);
+	if (stmpi_unlikely(packet != NULL)) {
+		new->stage = packet;
+		new->user_buf = new->buf;
+		new->buf = packet->mem;
+	}
 	*op = new;
 	start(&new->start, 0);
 	stmpi_token_release();
@@ -455,14 +497,11 @@ static int give(struct stmpi_stream *s, const struct stmpi_memop *m, int n)
  * buffer, for how much of it the message will fill is not known when the copy back is queued: so
  * that copy writes the bytes behind the message with what they were.
  */
-static int stage(struct stmpi_stream *s, struct stmpi_op *op)
+static int stage(struct stmpi_stream *s, struct stmpi_op *op, const struct stmpi_op_args *args)
 {
 	int ret;
 
-	if (!(s->ops->caps & STMPI_STREAM_CAP_DEVICE_MEM) || op->bytes == 0 ||
-	    op->peer == STMPI_PROC_NULL)
-		return 0;
-	if (s->ops->mem_kind(s->port, op->buf) == STMPI_MEM_CPU)
+	if (stmpi_likely(!is_device(s, args)))
 		return 0;
 	ret = stmpi_stage_get(s, op->bytes, &op->stage);
 	if (ret != 0)
@@ -514,7 +553,7 @@ static int queue_op(struct stmpi_stream *s, const struct stmpi_op_args *args, st
 		return -STMPI_ENOMEM;
 	begin = &op->start;
 	fill(op, args, s);
-	ret = stage(s, op);
+	ret = stage(s, op, args);
 	if (stmpi_unlikely(ret != 0)) {
 		unalloc(&s->pool, op);
 		return ret;

@@ -171,6 +171,47 @@ static void many(struct kit *k, int by_host)
 	KIT(any_device_free(dev) == 0);
 }
 
+/* Ordinary calls with device memory, and such that meet enqueued ones. */
+static void ordinary(struct kit *k)
+{
+	enum {
+		BYTES = 50000
+	};
+	unsigned char *dev = alloc(DEVICE, BYTES), *back = alloc(DEVICE, BYTES);
+	unsigned char *pinned = any_pinned_alloc(BYTES);
+	int other = 1 - kit_rank, count;
+	MPI_Status status;
+	MPI_Request r;
+
+	for (uint64_t i = 0; i < 10; i++) {
+		size_t bytes = i % 2 ? BYTES : 100;
+
+		kit_fill(pinned, BYTES, i);
+		KIT(any_device_copy(dev, pinned, BYTES) == 0);
+		memset(pinned, EMPTY, BYTES);
+		KIT(any_device_copy(back, pinned, BYTES) == 0);
+		if (i < 5) {
+			KIT(MPI_Sendrecv(dev, (int)bytes, MPI_BYTE, other, 1, back, BYTES, MPI_BYTE,
+					 other, 1, k->comm, &status) == MPI_SUCCESS);
+		} else if (kit_rank == 0) {
+			KIT(MPI_Ssend(dev, (int)bytes, MPI_BYTE, 1, 1, k->comm) == MPI_SUCCESS);
+			KIT(MPI_Irecv(back, BYTES, MPI_BYTE, 1, 1, k->comm, &r) == MPI_SUCCESS);
+			KIT(MPI_Wait(&r, &status) == MPI_SUCCESS);
+		} else {
+			KIT(MPIX_Recv_enqueue(back, BYTES, MPI_BYTE, 0, 1, k->comm, &status) ==
+			    MPI_SUCCESS);
+			kit_send(k, dev, bytes, 0, 1);
+			kit_sync(k);
+		}
+		KIT(MPI_Get_count(&status, MPI_BYTE, &count) == MPI_SUCCESS);
+		KIT(count == (int)bytes);
+		KIT(any_device_copy(pinned, back, BYTES) == 0);
+		KIT(kit_check(pinned, bytes, i));
+		KIT(is_empty(pinned + bytes, BYTES - bytes));
+	}
+	KIT(any_device_free(dev) == 0 && any_device_free(back) == 0);
+}
+
 /* A status is written in the stream's order: work before the wait still sees the one before. */
 struct seen {
 	const MPI_Status *status;
@@ -386,6 +427,7 @@ int main(int argc, char **argv)
 		messages(&k, kind);
 	many(&k, 0);
 	many(&k, 1);
+	ordinary(&k);
 	statuses_in_order(&k);
 	pool_memory(&k);
 	errors(&k);
