@@ -4,10 +4,10 @@ AC_DEFUN([STMPI_CUDA], [
   AC_ARG_WITH([cuda],
     [AS_HELP_STRING([--with-cuda=auto|no|PATH], [prefix of a CUDA toolkit; found and reported only, in this version])],
     [], [with_cuda=auto])
+  stmpi_cuda_h=
   AS_CASE([$with_cuda],
     [no], [stmpi_cuda_why="off: --without-cuda"],
     [
-      stmpi_cuda_h=
       AS_CASE([$with_cuda],
         [yes|auto], [stmpi_cuda_dirs="$CUDA_HOME $CUDA_PATH /usr/local/cuda /usr"],
         [stmpi_cuda_dirs=$with_cuda])
@@ -21,4 +21,6 @@ AC_DEFUN([STMPI_CUDA], [
         [stmpi_cuda_why="off: cuda.h was not found"
          AS_CASE([$with_cuda], [auto], [], [AC_MSG_ERROR([--with-cuda=$with_cuda: cuda.h was not found])])])
     ])
+  AM_CONDITIONAL([HAVE_CUDA_H], [test -n "$stmpi_cuda_h"])
+  AC_SUBST([CUDA_INCLUDE], [${stmpi_cuda_h%/cuda.h}])
 ])

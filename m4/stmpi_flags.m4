@@ -28,8 +28,12 @@ AC_DEFUN([STMPI_FLAGS], [
        AC_MSG_ERROR([--enable-sanitizers=$enable_sanitizers: the compiler's run-time library is missing])])
     CFLAGS=$stmpi_save_CFLAGS
     stmpi_sanitizers_why="on: $enable_sanitizers"
+    AS_CASE([$enable_sanitizers],
+      [*address*], [STMPI_SANITIZER_LIB=`$CC -print-file-name=libasan.so`],
+      [thread], [STMPI_SANITIZER_LIB=`$CC -print-file-name=libtsan.so`])
   ])
   AC_SUBST([STMPI_CFLAGS])
   AC_SUBST([STMPI_SANITIZE])
+  AC_SUBST([STMPI_SANITIZER_LIB])
   AC_SUBST([STMPI_SANITIZERS], [$enable_sanitizers])
 ])
