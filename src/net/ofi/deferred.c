@@ -610,6 +610,7 @@ static int make_slots(struct ofi_rail *r, uint32_t credits)
 		struct slot *s = &d->slots[i];
 
 		s->wire = (struct ofi_wire *)(void *)(d->slab + i * r->packet_bytes);
+		memset(s->wire, 0, sizeof(*s->wire)); /* its page is there before it is needed */
 		s->desc = d->slab_desc;
 		ret = counter_open(r, &s->done, OFI_COUNTER_COMPLETION);
 		if (ret != 0)
