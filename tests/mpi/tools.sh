@@ -44,6 +44,8 @@ expect 0 'credits 3 .*doorbell' env STMPI_OFI_PROVIDER=sockets STMPI_TRIGGER_CRE
 expect 0 'FI_SOCKETS_PE_WAITTIME=7,' env STMPI_OFI_PROVIDER=sockets FI_SOCKETS_PE_WAITTIME=7 tools/stmpi_info --providers
 expect 0 'software: STMPI_TRIGGER=software' env STMPI_OFI_PROVIDER=sockets STMPI_TRIGGER=software tools/stmpi_info --providers
 expect 0 'software: tcp;ofi_rxm has no deferred work' env 'STMPI_OFI_PROVIDER=tcp;ofi_rxm' tools/stmpi_info --providers
+expect 0 'credits 513 are an error: 512 at most' env STMPI_OFI_PROVIDER=sockets STMPI_TRIGGER_CREDITS=513 tools/stmpi_info --providers
+expect 0 'STMPI_TRIGGER_CREDITS="0": must be -1 or from 1' env STMPI_OFI_PROVIDER=sockets STMPI_TRIGGER_CREDITS=0 tools/stmpi_info --providers
 expect 64 'unexpected argument' tools/stmpi_info extra
 
 expect 2 'must be one of auto deferred software' $run --trigger magic -n 1 $smoke
