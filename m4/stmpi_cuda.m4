@@ -2,7 +2,7 @@ dnl SPDX-License-Identifier: BSD-3-Clause
 dnl STMPI_CUDA: --with-cuda. For now it is found and reported; this version has no CUDA streams.
 AC_DEFUN([STMPI_CUDA], [
   AC_ARG_WITH([cuda],
-    [AS_HELP_STRING([--with-cuda=auto|no|PATH], [prefix of a CUDA toolkit; found and reported only, in this version])],
+    [AS_HELP_STRING([--with-cuda=auto|no|PATH], [prefix of a CUDA toolkit; its cuda.h is for the simulated device of the tests only, in this version])],
     [], [with_cuda=auto])
   stmpi_cuda_h=
   AS_CASE([$with_cuda],

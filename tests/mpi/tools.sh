@@ -4,24 +4,8 @@
 # shellcheck disable=SC2016,SC2154 # texts for the ranks' shells; version is set by env.sh
 # shellcheck source=/dev/null
 . tests/env.sh
-failures=0
-
-fail()
-{
-	echo "FAIL: $*"
-	failures=$((failures + 1))
-}
-
-# expect CODE PATTERN COMMAND...
-expect()
-{
-	local code=$1 pattern=$2 output
-	shift 2
-	output=$(timeout 60 "$@" 2>&1 < /dev/null)
-	local got=$?
-	[ $got -eq "$code" ] || fail "$*: exit $got, not $code: $output"
-	grep -qE -e "$pattern" <<< "$output" || fail "$*: no \"$pattern\" in: $output"
-}
+# shellcheck source=tests/expect.sh
+. "$(dirname "$0")/../expect.sh"
 
 run=tools/stmpirun
 smoke=tests/mpi/.libs/test_smoke
