@@ -116,6 +116,12 @@ static int same_node(void)
 	return n == 2;
 }
 
+static int has_deferred_work(const char *provider)
+{
+	return provider != NULL &&
+	       (strcmp(provider, "sockets") == 0 || strcmp(provider, "cxi") == 0);
+}
+
 /* Which rail the library will use, by the same rules: no public call tells. */
 static void name_transport(struct bench *b)
 {
@@ -125,8 +131,10 @@ static void name_transport(struct bench *b)
 	const char *trigger = getenv("STMPI_TRIGGER");
 	int is_near = same_node() && (node == NULL || *node == '\0');
 
-	/* Software triggers are the only ones that "auto" can choose so far. */
-	b->trigger = trigger == NULL || strcmp(trigger, "auto") == 0 ? "software" : trigger;
+	if (trigger != NULL && strcmp(trigger, "auto") != 0)
+		b->trigger = trigger;
+	else
+		b->trigger = has_deferred_work(provider) ? "deferred" : "software";
 	if (provider != NULL && *provider != '\0') {
 		b->provider = provider;
 		b->raw = &raw_ofi_ops;

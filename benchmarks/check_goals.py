@@ -50,6 +50,10 @@ def latency(report, run):
         for size in sizes(8, 65536):
             report.ratio(run, size, "st", "sync", 0.5)
         return
+    if run["trigger"] == "deferred":
+        for size, goal in ((8, 1.5), (65536, 1.2), (1 << 20, 1.1)):
+            report.ratio(run, size, "st", "raw", goal)
+        return
     goals = {"tcp": 1.3, "sockets": 1.3, "shm": 1.5}
     report.ratio(run, 8, "st", "raw", goals.get(provider.split(";")[0], 1.3))
     if provider.startswith("tcp"):
@@ -70,9 +74,21 @@ def rate(report, run):
         report.ratio(run, 8, "st", "mpi", 0.8, at_most=False)
 
 
+def versus(report, run):
+    goals = {
+        ("st_latency", "STMPI_TRIGGER=software"): 1.1,
+        ("st_rate", "STMPI_TRIGGER_CREDITS=512"): 1.5,
+    }
+    ratio = run["ratio"]
+    if run["of"] == "st_rate":  # messages a second; the goal is one of time
+        ratio = 1 / ratio
+    report.line(run, "%s / %s" % (run["first"], run["second"]), ratio,
+                goals[run["of"], run["second"]])
+
+
 def flat(report, run):
     goals = (
-        ("ns_per_op", 400),
+        ("ns_per_op", 1500 if run["trigger"] == "deferred" else 400),
         ("last_over_first", 1.2),
         ("rss_bytes_per_op", 512),
         ("idle_cpu_percent", 1),
@@ -89,6 +105,7 @@ CHECKS = {
     "st_rate": rate,
     "st_enqueue": flat,
     "st_idle": flat,
+    "versus": versus,
 }
 
 

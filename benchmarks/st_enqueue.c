@@ -110,10 +110,26 @@ static void verify(struct bench *b, const struct job *job, const char *buf)
 	b->errors += wrong;
 }
 
+/* -x: operations that come and go before, so that the memory they need is there. */
+static void warm_up(struct bench *b, const struct job *job, char *buf)
+{
+	long n = b->warm < job->ops ? b->warm : job->ops;
+
+	if (n <= 0)
+		return;
+	bench_gate_close(b);
+	enqueue(b, buf, 0, n, job->stride);
+	bench_gate_open(b);
+	if (b->rank == 1)
+		memset(buf, 0, (size_t)job->ops * job->stride);
+}
+
 static void run(struct bench *b, struct job *job, char *buf)
 {
 	b->mode_name = "st";
 	bench_deadline(b, DRAIN_SECONDS + (unsigned)(job->ops / 10000));
+	MPI_Barrier(MPI_COMM_WORLD);
+	warm_up(b, job, buf);
 	MPI_Barrier(MPI_COMM_WORLD);
 	bench_gate_close(b);
 	job->rss_before = resident_bytes(b);

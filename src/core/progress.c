@@ -135,31 +135,42 @@ int stmpi_engine_poll(void)
 	return events;
 }
 
-/* Look at one stream's doorbell, with the token, and give that back. */
-static void look_at(struct stmpi_stream *s)
+/* Look at one stream's doorbell, with the token, and give that back. 1 when all that the stream has
+ * reached has begun. */
+static int look_at(struct stmpi_stream *s)
 {
+	int has_begun = 1;
+
 	/* The engine ends under the token: then the stream's trigger and word are gone. */
-	if (stmpi_likely(atomic_load_explicit(&E->is_up, memory_order_relaxed)))
+	if (stmpi_likely(atomic_load_explicit(&E->is_up, memory_order_relaxed))) {
 		(void)stmpi_trigger_set(s->trigger, stmpi_word_load(s->doorbell));
+		has_begun = !stmpi_trigger_is_blocked(s->trigger);
+	}
 	stmpi_token_release();
+	return has_begun;
 }
 
 /*
  * The stream's worker has just written this stream's doorbell. It does not go on before its
  * operations have begun: what comes after them by the program's order, on another stream that waits
- * for an event of this one or in another thread, must come after them on the wire too.
+ * for an event of this one or in another thread, must come after them on the wire too. An armed
+ * send that finds no room (its gate is shut) has not begun: a plain send would overtake it. The
+ * room comes with the network's progress alone, which is driven here.
  */
 static void doorbell(void *arg)
 {
 	struct stmpi_backoff b = {0, 0, 0};
 
-	while (stmpi_unlikely(!stmpi_token_try())) {
-		/* Taken for good when the engine has ended under a stream that is still in use. */
-		if (!atomic_load_explicit(&E->is_up, memory_order_relaxed))
-			return;
+	for (;;) {
+		if (stmpi_likely(stmpi_token_try())) {
+			if (stmpi_likely(look_at(arg)))
+				return;
+			(void)stmpi_engine_poll();
+		} else if (!atomic_load_explicit(&E->is_up, memory_order_relaxed)) {
+			return; /* taken for good: the engine has ended under a stream in use */
+		}
 		stmpi_backoff_pause(&b);
 	}
-	look_at(arg);
 }
 
 /* The stream's worker has come to a send that may be armed. Nobody of ours is needed if it is. */
@@ -172,7 +183,7 @@ static void fire(void *arg, void *work, uint64_t ticket)
 	if (stmpi_unlikely(!is_fired))
 		doorbell(s);
 	else if (stmpi_likely(stmpi_token_try()))
-		look_at(s); /* it may have left already */
+		(void)look_at(s); /* it may have left already */
 }
 
 /* ---- slow checks ---- */

@@ -54,7 +54,8 @@ static const struct stmpi_param_desc table[STMPI_PARAM_COUNT] = {
 	[STMPI_PARAM_TRIGGER_CREDITS] =
 		{"STMPI_TRIGGER_CREDITS", INT(-1, 2048), .fallback = "-1",
 		 .help = "sends that this process may have armed in the network at once; more wait "
-			 "in order; -1: its share of what the provider has (500 for a node)"},
+			 "in order; at least 1; -1: its share of what the provider has (500 for a "
+			 "node)"},
 	[STMPI_PARAM_PROGRESS] =
 		{"STMPI_PROGRESS", CHOICE(progress), .fallback = "adaptive",
 		 .help = "progress thread: adaptive (spin briefly, yield, sleep), spin (a core of "

@@ -109,7 +109,7 @@ void begin(const struct variant *v)
 {
 	static int users[2] = {0, 1};
 	struct stmpi_net_attr attr = {2, &upcalls, &flags, 1000 + (uint64_t)side};
-	unsigned char addr[2][STMPI_NET_ADDR_BYTES];
+	unsigned char addr[2][STMPI_NET_ADDR_BYTES] = {{0}};
 	size_t bytes[2];
 
 	setenv("STMPI_OFI_PROVIDER", v->provider != NULL ? v->provider : "", 1);

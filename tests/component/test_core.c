@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/core.h"
+#include "core/core_int.h"
 #include "stmpi_host.h"
 #include "util/compiler.h"
 #include "util/error.h"
@@ -308,6 +308,34 @@ static void many_pending(void)
 	free(v);
 }
 
+static void set_word(void *word)
+{
+	stmpi_word_store(word, 1);
+}
+
+/*
+ * What follows an operation on the stream is not reached before the operation has begun, though
+ * somebody else holds the token: another thread or stream that learns of it comes after it.
+ */
+static void begun_before_what_follows(void)
+{
+	static const struct timespec while_ = {0, 100000000};
+	uint64_t v = 7, word = 0;
+	struct stmpi_op_args a = args_of(rank_ ? STMPI_OP_RECV : STMPI_OP_SEND, &v, 8, 0);
+	struct stmpi_op *op;
+
+	while (!stmpi_token_try())
+		;
+	NEED(stmpi_op_enqueue(&a, &op) == 0);
+	NEED(stmpi_host_stream_launch(host, set_word, &word) == 0);
+	nanosleep(&while_, NULL);
+	NEED(stmpi_word_load(&word) == 0);
+	stmpi_token_release();
+	NEED(stmpi_op_enqueue_wait(&op, 1, NULL) == 0);
+	NEED(stmpi_host_stream_synchronize(host) == 0);
+	NEED(word == 1);
+}
+
 static void died(void)
 {
 	static unsigned char buf[100];
@@ -342,6 +370,7 @@ TWO(flood, 1)
 TWO(given_up, 1)
 TWO(null_operations, 1)
 TWO(many_pending, 1)
+TWO(begun_before_what_follows, 1)
 
 /* The peer is killed while a receive and a send wait for it: both end with an error, nothing hangs.
  */
@@ -391,6 +420,7 @@ static void add_all(TCase *c)
 	tcase_add_test(c, test_given_up);
 	tcase_add_test(c, test_null_operations);
 	tcase_add_test(c, test_many_pending);
+	tcase_add_test(c, test_begun_before_what_follows);
 }
 
 int main(void)

@@ -7,6 +7,7 @@
 #ifndef CUDASIM_ENTRY_H
 #define CUDASIM_ENTRY_H
 
+#include "link.h"
 #include "sim.h"
 #include "table.h"
 
@@ -40,12 +41,5 @@
 	}
 #define PAIR(name, suffix, params, call) PAIR_FOR(name, suffix, NEEDS_CONTEXT, params, call)
 #define STREAM(handle)			 ((handle) ? (handle) : null_stream)
-
-#define TRY(call)                                                                                  \
-	do {                                                                                       \
-		CUresult try_result = (call);                                                      \
-		if (try_result != CUDA_SUCCESS)                                                    \
-			return try_result;                                                         \
-	} while (0)
 
 #endif

@@ -26,4 +26,12 @@ void cudasim_say(const char *text);
  */
 int cudasim_missing(const char *name);
 
+/* In a function that returns a CUresult: return call's error, if it is one. */
+#define TRY(call)                                                                                  \
+	do {                                                                                       \
+		CUresult try_result = (call);                                                      \
+		if (try_result != CUDA_SUCCESS)                                                    \
+			return try_result;                                                         \
+	} while (0)
+
 #endif

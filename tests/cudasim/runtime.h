@@ -68,11 +68,4 @@ static inline void runtime_leave_scope(const int *unused)
 	}
 #define STREAM(handle) ((handle) ? (handle) : null_stream)
 
-#define TRY(call)                                                                                  \
-	do {                                                                                       \
-		CUresult try_result = (call);                                                      \
-		if (try_result != CUDA_SUCCESS)                                                    \
-			return try_result;                                                         \
-	} while (0)
-
 #endif

@@ -4,6 +4,8 @@
 # directory. The part for nvcc needs it.
 # shellcheck source=/dev/null
 . tests/env.sh
+# shellcheck source=tests/expect.sh
+. "$(dirname "$0")/../expect.sh"
 here=$(dirname "$0")
 if [ -z "$CUDA_INCLUDE" ]; then
 	echo "skipped: configure found no cuda.h"
@@ -13,25 +15,7 @@ sim=$PWD/tests/cudasim
 run=$sim/simrun
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-failures=0
 export STMPIRUN_LIBRARY=$PWD/.libs/libstmpi.so
-
-fail()
-{
-	echo "FAIL: $*"
-	failures=$((failures + 1))
-}
-
-# expect CODE PATTERN COMMAND...
-expect()
-{
-	local code=$1 pattern=$2 output
-	shift 2
-	output=$(timeout 60 "$@" 2>&1 < /dev/null)
-	local got=$?
-	[ $got -eq "$code" ] || fail "$*: exit $got, not $code: $output"
-	grep -qE -e "$pattern" <<< "$output" || fail "$*: no \"$pattern\" in: $output"
-}
 
 # shellcheck disable=SC2154 # CC may hold options
 $CC -isystem "$CUDA_INCLUDE" "$here/programs/plain.c" -o "$dir/plain" "$sim/.libs/libcudart.so.13" -Wl,-rpath-link,"$sim/.libs" || exit 1

@@ -161,6 +161,38 @@ static void others(MPI_Comm comm)
 	KIT(w == !kit_rank);
 }
 
+/*
+ * Enqueued sends, a synchronise, ordinary sends, and again, of one tag, more than any window holds:
+ * they come in the program's order, so none that the stream has reached may be overtaken.
+ */
+static void in_turns(struct kit *k, int block)
+{
+	enum {
+		N = 600
+	};
+	static uint64_t v[N];
+	static MPI_Request r[N];
+
+	for (int i = 0; i < N; i++) {
+		int is_plain = i / block % 2;
+
+		if (kit_rank == 1) {
+			KIT(MPI_Recv(&v[i], 8, MPI_BYTE, 0, 3, k->comm, MPI_STATUS_IGNORE) ==
+			    MPI_SUCCESS);
+			KIT(v[i] == (uint64_t)i);
+			continue;
+		}
+		v[i] = (uint64_t)i;
+		if (is_plain && i % block == 0)
+			KIT(stmpi_host_stream_synchronize(k->host) == 0);
+		KIT((is_plain ? MPI_Isend(&v[i], 8, MPI_BYTE, 1, 3, k->comm, &r[i])
+			      : MPIX_Isend_enqueue(&v[i], 8, MPI_BYTE, 1, 3, k->comm, &r[i])) ==
+		    MPI_SUCCESS);
+	}
+	if (kit_rank == 0)
+		KIT(MPI_Waitall(N, r, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
 	struct kit k;
@@ -184,6 +216,8 @@ int main(int argc, char **argv)
 		others(comm);
 		MPI_Comm_free(&comm);
 	}
+	for (int block = 1; block <= 32; block *= 4)
+		in_turns(&k, block);
 	kit_close(&k);
 	return kit_end();
 }

@@ -4,24 +4,8 @@
 # shellcheck disable=SC2016,SC2154 # texts for the ranks' shells; version is set by env.sh
 # shellcheck source=/dev/null
 . tests/env.sh
-failures=0
-
-fail()
-{
-	echo "FAIL: $*"
-	failures=$((failures + 1))
-}
-
-# expect CODE PATTERN COMMAND...
-expect()
-{
-	local code=$1 pattern=$2 output
-	shift 2
-	output=$(timeout 60 "$@" 2>&1 < /dev/null)
-	local got=$?
-	[ $got -eq "$code" ] || fail "$*: exit $got, not $code: $output"
-	grep -qE -e "$pattern" <<< "$output" || fail "$*: no \"$pattern\" in: $output"
-}
+# shellcheck source=tests/expect.sh
+. "$(dirname "$0")/../expect.sh"
 
 run=tools/stmpirun
 smoke=tests/mpi/.libs/test_smoke
@@ -44,6 +28,8 @@ expect 0 'credits 3 .*doorbell' env STMPI_OFI_PROVIDER=sockets STMPI_TRIGGER_CRE
 expect 0 'FI_SOCKETS_PE_WAITTIME=7,' env STMPI_OFI_PROVIDER=sockets FI_SOCKETS_PE_WAITTIME=7 tools/stmpi_info --providers
 expect 0 'software: STMPI_TRIGGER=software' env STMPI_OFI_PROVIDER=sockets STMPI_TRIGGER=software tools/stmpi_info --providers
 expect 0 'software: tcp;ofi_rxm has no deferred work' env 'STMPI_OFI_PROVIDER=tcp;ofi_rxm' tools/stmpi_info --providers
+expect 0 'credits 513 are an error: 512 at most' env STMPI_OFI_PROVIDER=sockets STMPI_TRIGGER_CREDITS=513 tools/stmpi_info --providers
+expect 0 'STMPI_TRIGGER_CREDITS="0": must be -1 or from 1' env STMPI_OFI_PROVIDER=sockets STMPI_TRIGGER_CREDITS=0 tools/stmpi_info --providers
 expect 64 'unexpected argument' tools/stmpi_info extra
 
 expect 2 'must be one of auto deferred software' $run --trigger magic -n 1 $smoke

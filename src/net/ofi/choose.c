@@ -238,8 +238,10 @@ int stmpi_net_ofi_triggers(void (*line)(const char *text, void *arg), void *arg)
 	const char *wait, *name;
 	struct fi_info *info;
 	char text[256];
-	int ret = ofi_choose(&info);
+	int ret = stmpi_params_check();
 
+	if (ret == 0)
+		ret = ofi_choose(&info);
 	if (ret != 0)
 		return ret;
 	name = info->fabric_attr->prov_name;

@@ -540,7 +540,10 @@ void ofi_deferred_describe(const struct fi_info *info, char *text, size_t bytes)
 	int is_cxi = ofi_is_provider(info, "cxi");
 	const char *doorbell = ofi_doorbell_choose(is_cxi, 1)->name;
 
-	if (asked > 0)
+	if (asked > (is_cxi ? DEPTH_MAX : SOCKETS_MAX))
+		snprintf(text, bytes, "credits %lld are an error: %u at most", (long long)asked,
+			 is_cxi ? DEPTH_MAX : SOCKETS_MAX);
+	else if (asked > 0)
 		snprintf(text, bytes, "credits %lld (at most %u%s), doorbell %s", (long long)asked,
 			 is_cxi ? DEPTH_MAX : SOCKETS_MAX,
 			 is_cxi ? " divided by the processes of a node" : "", doorbell);
@@ -610,6 +613,7 @@ static int make_slots(struct ofi_rail *r, uint32_t credits)
 		struct slot *s = &d->slots[i];
 
 		s->wire = (struct ofi_wire *)(void *)(d->slab + i * r->packet_bytes);
+		memset(s->wire, 0, sizeof(*s->wire)); /* its page is there before it is needed */
 		s->desc = d->slab_desc;
 		ret = counter_open(r, &s->done, OFI_COUNTER_COMPLETION);
 		if (ret != 0)

@@ -314,7 +314,8 @@ static void piece_done(struct ofi_rail *r, struct ofi_req *q, int status)
 	end_read(r, w);
 }
 
-/* End what is read from a process that does not exist any more: the provider may never do that. */
+/* End what is read from a process that does not exist any more: sockets may never do that. Others
+ * do, and do not bear that its memory is deregistered before (tcp;ofi_rxm). */
 static void end_reads_from(struct ofi_rail *r, const struct stmpi_net_peer *p)
 {
 	struct ofi_req *first = &r->reqs[r->rx_buffers + OFI_TX_BUFFERS];
@@ -439,7 +440,8 @@ static void idle(struct stmpi_rail *rail)
 static void rail_lose(struct stmpi_rail *rail, struct stmpi_net_peer *p)
 {
 	p->error = -STMPI_EPEER;
-	end_reads_from(of(rail), p);
+	if (of(rail)->is_sockets)
+		end_reads_from(of(rail), p);
 	lose(of(rail), p);
 }
 
