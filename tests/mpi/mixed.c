@@ -184,7 +184,7 @@ static void in_turns(struct kit *k, int block)
 		}
 		v[i] = (uint64_t)i;
 		if (is_plain && i % block == 0)
-			KIT(stmpi_host_stream_synchronize(k->host) == 0);
+			KIT(any_stream_synchronize(k->host) == 0);
 		KIT((is_plain ? MPI_Isend(&v[i], 8, MPI_BYTE, 1, 3, k->comm, &r[i])
 			      : MPIX_Isend_enqueue(&v[i], 8, MPI_BYTE, 1, 3, k->comm, &r[i])) ==
 		    MPI_SUCCESS);
