@@ -16,22 +16,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#define POOL_BYTES    ((size_t)16 << 20) /* room for a window in checks; large messages share */
-#define SLICE_SECONDS 120u		 /* for a small slice; more for a larger one */
-#define CHECK_MAX     10		 /* iterations of a check pass */
+#define SLICE_SECONDS 120u /* for a small slice; more for a larger one */
+#define CHECK_MAX     10   /* iterations of a check pass */
 #define SPOIL	      0xa5
-#define PAGE_BYTES    ((size_t)4096)
-
-/* One piece of checking work on the stream; lives until the slice has ended. */
-struct bench_hook {
-	struct bench *b;
-	const struct bench_slice *s;
-	long k;
-};
 
 /* For the signal handler: what was going on, complete before the alarm is set. */
 static char deadline_text[256];
@@ -76,8 +66,11 @@ void bench_die(const struct bench *b, const char *format, ...)
 
 void bench_must(const struct bench *b, int code, const char *call)
 {
+	/* stmpi's codes are negative, the CUDA driver's positive. */
 	if (code < 0)
 		bench_die(b, "rank %d: %s: %s", b->rank, call, stmpi_strerror(code));
+	if (code > 0)
+		bench_die(b, "rank %d: %s: CUDA error %d", b->rank, call, code);
 }
 
 double bench_now(void)
@@ -207,44 +200,8 @@ void bench_init(struct bench *b, const struct bench_spec *spec, int argc, char *
 	b->peer = 1 - b->rank;
 	name_mpi(b);
 	name_transport(b);
+	bench_choose_stream(b);
 	warn_about_cores(b);
-}
-
-void bench_open_stream(struct bench *b)
-{
-	MPI_Info info;
-
-	if (b->host != NULL)
-		return;
-	bench_must(b, stmpi_host_stream_create(&b->host), "stmpi_host_stream_create");
-	bench_must(b, stmpi_host_event_create(&b->start), "stmpi_host_event_create");
-	bench_must(b, stmpi_host_event_create(&b->stop), "stmpi_host_event_create");
-	MPI_Info_create(&info);
-	MPI_Info_set(info, "type", "stmpi_host_stream_t");
-	MPIX_Info_set_hex(info, "value", &b->host, sizeof(b->host));
-	MPIX_Stream_create(info, &b->stream);
-	MPI_Info_free(&info);
-	MPIX_Stream_comm_create(MPI_COMM_WORLD, b->stream, &b->comm);
-}
-
-static char *map_pool(const struct bench *b, size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		bench_die(b, "rank %d: no memory for a buffer of %zu bytes", b->rank, bytes);
-	memset(p, 1, bytes); /* every page is there before anything is timed */
-	return p;
-}
-
-void bench_open_buffers(struct bench *b)
-{
-	if (b->sbuf != NULL)
-		return;
-	b->pool_bytes = b->max_bytes > POOL_BYTES ? b->max_bytes : POOL_BYTES;
-	b->pool_bytes = (b->pool_bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
-	b->sbuf = map_pool(b, b->pool_bytes);
-	b->rbuf = map_pool(b, b->pool_bytes);
 }
 
 int bench_open_raw(struct bench *b, char *why, size_t why_bytes)
@@ -259,58 +216,12 @@ int bench_fini(struct bench *b)
 
 	MPI_Allreduce(&errors, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
 	bench_deadline(b, SLICE_SECONDS);
-	if (b->host != NULL) {
-		MPI_Comm_free(&b->comm);
-		MPIX_Stream_free(&b->stream);
-		stmpi_host_event_destroy(b->start);
-		stmpi_host_event_destroy(b->stop);
-		bench_must(b, stmpi_host_stream_destroy(b->host), "stmpi_host_stream_destroy");
-	}
+	bench_close_stream(b);
 	b->raw->close();
 	MPI_Finalize();
-	if (b->sbuf != NULL) {
-		munmap(b->sbuf, b->pool_bytes);
-		munmap(b->rbuf, b->pool_bytes);
-	}
 	free(b->hooks);
 	bench_deadline(b, 0);
 	return all != 0;
-}
-
-/* ---- gates and stream work ---- */
-
-void bench_gate_close(struct bench *b)
-{
-	bench_must(b, stmpi_host_stream_wait_value64(b->host, &b->gate, ++b->gate_target),
-		   "stmpi_host_stream_wait_value64");
-}
-
-void bench_gate_open(struct bench *b)
-{
-	MPI_Barrier(MPI_COMM_WORLD);
-	/* Partner: the stream's wait, which acquires. */
-	__atomic_store_n(&b->gate, b->gate_target, __ATOMIC_RELEASE);
-	bench_must(b, stmpi_host_stream_synchronize(b->host), "stmpi_host_stream_synchronize");
-}
-
-double bench_elapsed(const struct bench *b)
-{
-	int64_t ns = 0;
-
-	bench_must(b, stmpi_host_event_elapsed_ns(b->start, b->stop, &ns),
-		   "stmpi_host_event_elapsed_ns");
-	return (double)ns * 1e-9;
-}
-
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
-void bench_stream_work(struct bench *b)
-{
-	bench_must(b, stmpi_host_stream_launch(b->host, nothing, NULL), "stmpi_host_stream_launch");
-	bench_must(b, stmpi_host_stream_synchronize(b->host), "stmpi_host_stream_synchronize");
 }
 
 /* ---- payloads ---- */
@@ -369,7 +280,7 @@ void bench_fill(struct bench *b, const struct bench_slice *s, long k)
 	if (!s->is_check)
 		return;
 	for (int i = 0; i < s->slots; i++)
-		bench_pattern(b->sbuf + (size_t)i * s->stride, s->bytes, b->rank,
+		bench_pattern(b->cpu_sbuf + (size_t)i * s->stride, s->bytes, b->rank,
 			      message_number(s, k, i));
 }
 
@@ -379,7 +290,7 @@ void bench_spoil(struct bench *b, const struct bench_slice *s, long k)
 	if (!s->is_check)
 		return;
 	for (int i = 0; i < s->slots; i++)
-		memset(b->rbuf + (size_t)i * s->stride, SPOIL, s->bytes);
+		memset(b->cpu_rbuf + (size_t)i * s->stride, SPOIL, s->bytes);
 }
 
 void bench_verify(struct bench *b, const struct bench_slice *s, long k)
@@ -387,7 +298,7 @@ void bench_verify(struct bench *b, const struct bench_slice *s, long k)
 	if (!s->is_check)
 		return;
 	for (int i = 0; i < s->slots; i++) {
-		const char *p = b->rbuf + (size_t)i * s->stride;
+		const char *p = b->cpu_rbuf + (size_t)i * s->stride;
 		uint64_t number = message_number(s, k, i);
 		long at = bench_pattern_differs(p, s->bytes, b->peer, number);
 
@@ -400,57 +311,6 @@ void bench_verify(struct bench *b, const struct bench_slice *s, long k)
 				b->spec->name, b->rank, b->mode_name, (unsigned long long)number,
 				s->bytes, at, (unsigned char)p[at]);
 	}
-}
-
-static void hook_fill(void *arg)
-{
-	const struct bench_hook *h = arg;
-
-	bench_fill(h->b, h->s, h->k);
-}
-
-static void hook_spoil(void *arg)
-{
-	const struct bench_hook *h = arg;
-
-	bench_spoil(h->b, h->s, h->k);
-}
-
-static void hook_verify(void *arg)
-{
-	const struct bench_hook *h = arg;
-
-	bench_verify(h->b, h->s, h->k);
-}
-
-static void hook_enqueue(struct bench *b, const struct bench_slice *s, long k, void (*fn)(void *))
-{
-	struct bench_hook *h;
-
-	if (!s->is_check)
-		return;
-	if (b->hook_count == b->hook_room)
-		bench_die(b, "more checking work than was prepared for");
-	h = &b->hooks[b->hook_count++];
-	h->b = b;
-	h->s = s;
-	h->k = k;
-	bench_must(b, stmpi_host_stream_launch(b->host, fn, h), "stmpi_host_stream_launch");
-}
-
-void bench_fill_enqueue(struct bench *b, const struct bench_slice *s, long k)
-{
-	hook_enqueue(b, s, k, hook_fill);
-}
-
-void bench_spoil_enqueue(struct bench *b, const struct bench_slice *s, long k)
-{
-	hook_enqueue(b, s, k, hook_spoil);
-}
-
-void bench_verify_enqueue(struct bench *b, const struct bench_slice *s, long k)
-{
-	hook_enqueue(b, s, k, hook_verify);
 }
 
 /* ---- the sweep ---- */
@@ -533,12 +393,9 @@ static void check_size(struct bench *b, size_t bytes, long iterations)
 	if (s.stride > 0 && b->pool_bytes / s.stride < (size_t)s.slots)
 		s.slots = (int)(b->pool_bytes / s.stride);
 	s.n = iterations < CHECK_MAX ? iterations : CHECK_MAX;
-	if (bytes > POOL_BYTES && s.n > 2)
+	if (bytes > BENCH_POOL_BYTES && s.n > 2)
 		s.n = 2;
-	b->hook_room = 8 * (size_t)s.n;
-	b->hooks = realloc(b->hooks, b->hook_room * sizeof(*b->hooks));
-	if (b->hooks == NULL)
-		bench_die(b, "no memory");
+	bench_make_hooks(b, 8 * (size_t)s.n);
 	for (int m = 0; m < b->spec->mode_count; m++) {
 		for (s.variant = 0; is_chosen(b, m) && s.variant < variants(b, m, bytes);
 		     s.variant++) {

@@ -16,16 +16,28 @@
 
 #include "mpix.h"
 #include "stmpi_host.h"
+#include "tests/mpi/any_stream.h"
 
 #define BENCH_WINDOW	 64 /* messages in flight in bandwidth and rate tests */
 #define BENCH_MODES_MAX	 8
 #define BENCH_ROUNDS_MAX 1001
 #define BENCH_BYTES_MAX	 ((size_t)1 << 30)
+#define BENCH_POOL_BYTES                                                                           \
+	((size_t)16 << 20) /* room for a window in checks; large messages share                    \
+			    */
 
 enum bench_format {
 	BENCH_TABLE,
 	BENCH_CSV,
 	BENCH_JSON
+};
+
+/* Where the messages' memory is. */
+enum bench_buffer {
+	BENCH_HOST,
+	BENCH_PINNED,
+	BENCH_MANAGED,
+	BENCH_DEVICE
 };
 
 /* What a mode needs before its first slice. */
@@ -108,19 +120,24 @@ struct bench {
 	enum bench_format format;
 	unsigned modes; /* bit i: spec->modes[i] was chosen */
 	int modes_are_default;
+	int is_cuda; /* the stream: host or CUDA */
+	enum bench_buffer buffer;
 	/* the two ranks */
 	int rank, peer;
 	char mpi_name[64];
 	const char *provider; /* what carries the messages of st modes */
 	const char *trigger;
 	/* the stream under test; only after bench_open_stream */
-	stmpi_host_stream_t host;
+	any_stream_t queue;
 	MPIX_Stream stream;
 	MPI_Comm comm;
-	stmpi_host_event_t start, stop;
+	any_event_t start, stop;
+	char device[64]; /* its name; "" for host streams */
 	uint64_t gate, gate_target;
 	/* buffers, page aligned, pool_bytes each; only after bench_open_buffers */
 	char *sbuf, *rbuf;
+	char *cpu_sbuf, *cpu_rbuf; /* what the CPU and plain MPI use in their place, mostly the same
+				    */
 	size_t pool_bytes;
 	/* checks */
 	const char *mode_name; /* being run */
@@ -137,8 +154,12 @@ void bench_init(struct bench *b, const struct bench_spec *spec, int argc, char *
 /* Free all that was opened, MPI_Finalize. Returns the exit code of main. */
 int bench_fini(struct bench *b);
 
+void bench_choose_stream(struct bench *b);
 void bench_open_stream(struct bench *b);
+void bench_close_stream(struct bench *b);
 void bench_open_buffers(struct bench *b);
+/* Memory until the program ends. Local. */
+char *bench_alloc(const struct bench *b, enum bench_buffer kind, size_t bytes);
 /* 0, or -1 with the reason in why. */
 int bench_open_raw(struct bench *b, char *why, size_t why_bytes);
 
@@ -150,7 +171,7 @@ void bench_sweep(struct bench *b);
 /* Print "name: text" (any rank) and end all ranks with exit code 1. */
 void bench_die(const struct bench *b, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
-/* Die when an stmpi_host call failed. */
+/* Die when a call on the stream failed. */
 void bench_must(const struct bench *b, int code, const char *call);
 double bench_now(void); /* seconds, monotonic; local */
 
@@ -165,8 +186,15 @@ void bench_gate_open(struct bench *b);
 /* Seconds between the two events of the stream. Local. */
 double bench_elapsed(const struct bench *b);
 
-/* What people do today between two messages: work on the stream, and wait for it. Local. */
-void bench_stream_work(struct bench *b);
+/* Wait for all work of the stream; have an event recorded on it. Local. */
+void bench_synchronize(const struct bench *b);
+void bench_record(const struct bench *b, any_event_t event);
+/*
+ * What people do today, without messages on streams: before a message, work on the stream, which
+ * for device memory is the copy to where MPI can read it; after one, the copy back. Local.
+ */
+void bench_stream_work(struct bench *b, size_t offset, size_t bytes);
+void bench_stream_take(struct bench *b, size_t offset, size_t bytes);
 
 /*
  * In checks only (else nothing): fill the send slots with the pattern of iteration k, spoil the
@@ -179,6 +207,7 @@ void bench_verify(struct bench *b, const struct bench_slice *s, long k);
 void bench_fill_enqueue(struct bench *b, const struct bench_slice *s, long k);
 void bench_spoil_enqueue(struct bench *b, const struct bench_slice *s, long k);
 void bench_verify_enqueue(struct bench *b, const struct bench_slice *s, long k);
+void bench_make_hooks(struct bench *b, size_t count); /* room for that many of these */
 /* The pattern itself: message `number` of `rank`. */
 void bench_pattern(void *buf, size_t bytes, int rank, uint64_t number);
 /* The offset of the first byte that differs from the pattern, -1 when none. */

@@ -15,7 +15,9 @@ enum {
 	KEY_CHECK,
 	KEY_FORMAT,
 	KEY_ROUNDS,
-	KEY_SECONDS
+	KEY_SECONDS,
+	KEY_STREAM,
+	KEY_BUFFER
 };
 
 static const struct argp_option options[] = {
@@ -30,6 +32,10 @@ static const struct argp_option options[] = {
 	 0},
 	{"seconds", KEY_SECONDS, "N", 0, "st_idle: seconds that each share is measured for", 0},
 	{"check", KEY_CHECK, NULL, 0, "first verify every mode's payloads, in a pass of its own",
+	 0},
+	{"stream", KEY_STREAM, "KIND", 0, "host (default) or cuda", 0},
+	{"buffer", KEY_BUFFER, "KIND", 0,
+	 "where the messages are: host (default); with CUDA streams also pinned, managed, device",
 	 0},
 	{"format", KEY_FORMAT, "FORMAT", 0, "table (default), csv or json", 0},
 	{NULL, 0, NULL, 0, NULL, 0}};
@@ -147,6 +153,27 @@ static void parse_format(struct bench *b, const char *text, struct argp_state *s
 		argp_error(state, "--format \"%s\": must be table, csv or json", text);
 }
 
+static void parse_stream(struct bench *b, const char *text, struct argp_state *state)
+{
+	b->is_cuda = strcmp(text, "cuda") == 0;
+	if (!b->is_cuda && strcmp(text, "host") != 0)
+		argp_error(state, "--stream \"%s\": must be host or cuda", text);
+}
+
+static void parse_buffer(struct bench *b, const char *text, struct argp_state *state)
+{
+	if (strcmp(text, "host") == 0)
+		b->buffer = BENCH_HOST;
+	else if (strcmp(text, "pinned") == 0)
+		b->buffer = BENCH_PINNED;
+	else if (strcmp(text, "managed") == 0)
+		b->buffer = BENCH_MANAGED;
+	else if (strcmp(text, "device") == 0)
+		b->buffer = BENCH_DEVICE;
+	else
+		argp_error(state, "--buffer \"%s\": must be host, pinned, managed or device", text);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct bench *b = state->input;
@@ -175,6 +202,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_FORMAT:
 		parse_format(b, arg, state);
+		return 0;
+	case KEY_STREAM:
+		parse_stream(b, arg, state);
+		return 0;
+	case KEY_BUFFER:
+		parse_buffer(b, arg, state);
+		return 0;
+	case ARGP_KEY_END:
+		if (b->buffer != BENCH_HOST && !b->is_cuda)
+			argp_error(
+				state,
+				"--buffer: host streams know host memory only; try --stream cuda");
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument \"%s\"", arg);

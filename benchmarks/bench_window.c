@@ -67,9 +67,9 @@ double bench_window_st(struct bench *b, const struct bench_slice *s)
 {
 	bench_gate_close(b);
 	enqueue_windows(b, s, 0, s->warm);
-	bench_must(b, stmpi_host_event_record(b->start, b->host), "stmpi_host_event_record");
+	bench_record(b, b->start);
 	enqueue_windows(b, s, s->warm, s->warm + s->n);
-	bench_must(b, stmpi_host_event_record(b->stop, b->host), "stmpi_host_event_record");
+	bench_record(b, b->stop);
 	bench_gate_open(b);
 	return bench_elapsed(b);
 }
@@ -79,11 +79,11 @@ double bench_window_inline(struct bench *b, const struct bench_slice *s)
 	double start;
 
 	enqueue_windows(b, s, 0, s->warm);
-	bench_must(b, stmpi_host_stream_synchronize(b->host), "stmpi_host_stream_synchronize");
+	bench_synchronize(b);
 	MPI_Barrier(MPI_COMM_WORLD);
 	start = bench_now();
 	enqueue_windows(b, s, s->warm, s->warm + s->n);
-	bench_must(b, stmpi_host_stream_synchronize(b->host), "stmpi_host_stream_synchronize");
+	bench_synchronize(b);
 	return bench_now() - start;
 }
 
@@ -97,7 +97,7 @@ static void mpi_sender(struct bench *b, const struct bench_slice *s, long k)
 
 	bench_fill(b, s, k);
 	for (int j = 0; j < n; j++)
-		MPI_Isend(slot(b->sbuf, s, j), (int)s->bytes, MPI_BYTE, b->peer, DATA_TAG,
+		MPI_Isend(slot(b->cpu_sbuf, s, j), (int)s->bytes, MPI_BYTE, b->peer, DATA_TAG,
 			  MPI_COMM_WORLD, &requests[j]);
 	MPI_Waitall(n, requests, b->no_statuses);
 	MPI_Recv(answer, sizeof(answer), MPI_BYTE, b->peer, ANSWER_TAG, MPI_COMM_WORLD,
@@ -112,11 +112,27 @@ static void mpi_receiver(struct bench *b, const struct bench_slice *s, long k)
 
 	bench_spoil(b, s, k);
 	for (int j = 0; j < n; j++)
-		MPI_Irecv(slot(b->rbuf, s, j), (int)s->bytes, MPI_BYTE, b->peer, DATA_TAG,
+		MPI_Irecv(slot(b->cpu_rbuf, s, j), (int)s->bytes, MPI_BYTE, b->peer, DATA_TAG,
 			  MPI_COMM_WORLD, &requests[j]);
 	MPI_Waitall(n, requests, b->no_statuses);
 	bench_verify(b, s, k);
 	MPI_Send(answer, sizeof(answer), MPI_BYTE, b->peer, ANSWER_TAG, MPI_COMM_WORLD);
+}
+
+/* What the sender's stream has made, where MPI can read it. */
+static void wait_for_work(struct bench *b, const struct bench_slice *s)
+{
+	int n = b->buffer == BENCH_DEVICE ? window_messages(s) : 1;
+
+	for (int j = 0; j < n; j++)
+		bench_stream_work(b, (size_t)(j % s->slots) * s->stride, s->bytes);
+	bench_synchronize(b);
+}
+
+static void take(struct bench *b, const struct bench_slice *s)
+{
+	for (int j = 0; j < window_messages(s); j++)
+		bench_stream_take(b, (size_t)(j % s->slots) * s->stride, s->bytes);
 }
 
 static void mpi_windows(struct bench *b, const struct bench_slice *s, long from, long to,
@@ -124,11 +140,13 @@ static void mpi_windows(struct bench *b, const struct bench_slice *s, long from,
 {
 	for (long k = from; k < to; k++) {
 		if (has_work)
-			bench_stream_work(b);
+			wait_for_work(b, s);
 		if (b->rank == 0)
 			mpi_sender(b, s, k);
 		else
 			mpi_receiver(b, s, k);
+		if (has_work && b->rank == 1)
+			take(b, s);
 	}
 }
 

@@ -240,8 +240,8 @@ static int open_endpoint(struct bench *b, const char **what)
 	if ((ret = fi_enable(net.ep)) != 0)
 		return ret;
 	*what = "fi_mr_reg";
-	if ((ret = reg(b->sbuf, b->pool_bytes, &net.smr)) != 0 ||
-	    (ret = reg(b->rbuf, b->pool_bytes, &net.rmr)) != 0)
+	if ((ret = reg(b->cpu_sbuf, b->pool_bytes, &net.smr)) != 0 ||
+	    (ret = reg(b->cpu_rbuf, b->pool_bytes, &net.rmr)) != 0)
 		return ret;
 	return reg(net.answer, sizeof(net.answer), &net.amr);
 }
@@ -400,16 +400,16 @@ static void exchange(struct bench *b, const struct bench_slice *s, long from, lo
 	for (long k = from; k < to; k++) {
 		bench_fill(b, s, k);
 		if (b->rank == 0)
-			post_send(b, b->sbuf, s->bytes, net.smr);
+			post_send(b, b->cpu_sbuf, s->bytes, net.smr);
 		wait_received(b, 0);
 		bench_verify(b, s, k);
 		bench_spoil(b, s, k);
 		if (b->rank == 0)
 			wait_sent(b);
 		if (k + 1 < s->warm + s->n)
-			post_recv(b, b->rbuf, s->bytes, net.rmr);
+			post_recv(b, b->cpu_rbuf, s->bytes, net.rmr);
 		if (b->rank == 1) {
-			post_send(b, b->sbuf, s->bytes, net.smr);
+			post_send(b, b->cpu_sbuf, s->bytes, net.smr);
 			wait_sent(b);
 		}
 	}
@@ -433,7 +433,7 @@ static double raw_pingpong(struct bench *b, const struct bench_slice *s)
 	double seconds;
 
 	bench_spoil(b, s, 0);
-	post_recv(b, b->rbuf, s->bytes, net.rmr);
+	post_recv(b, b->cpu_rbuf, s->bytes, net.rmr);
 	MPI_Barrier(MPI_COMM_WORLD);
 	exchange(b, s, 0, s->warm);
 	seconds = -bench_now();
@@ -452,7 +452,7 @@ static void post_window(struct bench *b, const struct bench_slice *s, long k)
 {
 	bench_spoil(b, s, k);
 	for (int j = 0; j < window_messages(s); j++)
-		post_recv(b, b->rbuf + (size_t)(j % s->slots) * s->stride, s->bytes, net.rmr);
+		post_recv(b, b->cpu_rbuf + (size_t)(j % s->slots) * s->stride, s->bytes, net.rmr);
 }
 
 static void windows(struct bench *b, const struct bench_slice *s, long from, long to)
@@ -462,8 +462,8 @@ static void windows(struct bench *b, const struct bench_slice *s, long from, lon
 		if (b->rank == 0) {
 			post_recv(b, net.answer, sizeof(net.answer), net.amr);
 			for (int j = 0; j < window_messages(s); j++)
-				post_send(b, b->sbuf + (size_t)(j % s->slots) * s->stride, s->bytes,
-					  net.smr);
+				post_send(b, b->cpu_sbuf + (size_t)(j % s->slots) * s->stride,
+					  s->bytes, net.smr);
 			wait_sent(b);
 			wait_received(b, 0);
 		} else {

@@ -77,7 +77,7 @@ static int raw_open(struct bench *b, char *why, size_t why_bytes)
 	struct {
 		uint64_t sbuf;
 		int pid, fd;
-	} me = {(uint64_t)(uintptr_t)b->sbuf, (int)getpid(), -1}, all[2];
+	} me = {(uint64_t)(uintptr_t)b->cpu_sbuf, (int)getpid(), -1}, all[2];
 	const size_t head = (sizeof(struct shared) + 4095) & ~(size_t)4095;
 	int ok, both;
 	char *data;
@@ -119,9 +119,9 @@ static void put(struct bench *b, const struct bench_slice *s, int at, size_t off
 	struct line *line = &rail.shared->lines[b->rank][at];
 
 	if (bytes <= INLINE_BYTES)
-		memcpy(line->payload, b->sbuf + offset, bytes);
+		memcpy(line->payload, b->cpu_sbuf + offset, bytes);
 	else if (s->is_check && s->variant == 0)
-		memcpy(rail.mine + offset, b->sbuf + offset, bytes);
+		memcpy(rail.mine + offset, b->cpu_sbuf + offset, bytes);
 	/* Partner: the acquire in get. */
 	__atomic_store_n(&line->seq, ++rail.sent[at], __ATOMIC_RELEASE);
 }
@@ -131,7 +131,7 @@ static void fetch(struct bench *b, size_t offset, size_t bytes)
 	size_t done = 0;
 
 	while (done < bytes) {
-		struct iovec to = {b->rbuf + offset + done, bytes - done};
+		struct iovec to = {b->cpu_rbuf + offset + done, bytes - done};
 		struct iovec from = {(void *)(uintptr_t)(rail.peer_sbuf + offset + done),
 				     bytes - done};
 		ssize_t n = process_vm_readv(rail.peer_pid, &to, 1, &from, 1, 0);
@@ -154,9 +154,9 @@ static void get(struct bench *b, const struct bench_slice *s, int at, size_t off
 			sched_yield();
 	}
 	if (bytes <= INLINE_BYTES)
-		memcpy(b->rbuf + offset, line->payload, bytes);
+		memcpy(b->cpu_rbuf + offset, line->payload, bytes);
 	else if (s->variant == 0)
-		memcpy(b->rbuf + offset, rail.theirs + offset, bytes);
+		memcpy(b->cpu_rbuf + offset, rail.theirs + offset, bytes);
 	else
 		fetch(b, offset, bytes);
 }

@@ -35,7 +35,7 @@ static double value(const struct bench_slice *s, double seconds)
 static const struct bench_spec spec = {
 	.name = "st_bw",
 	.title = "Bandwidth Test (windows of 64)",
-	.doc = "Measure the bandwidth of windows of 64 messages that are enqueued on a host "
+	.doc = "Measure the bandwidth of windows of 64 messages that are enqueued on a "
 	       "stream, and of what else there is to compare them with.",
 	.unit = "MB/s",
 	.digits = 2,

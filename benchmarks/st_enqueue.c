@@ -23,6 +23,7 @@
 struct job {
 	long ops, block; /* a multiple of the block; the first block is for warming up */
 	size_t stride;
+	char *buf, *cpu; /* payloads: where the messages are, and where the CPU sees them */
 	double *block_ns;
 	double rss_before, rss_after;
 };
@@ -62,23 +63,26 @@ static double median(const double *from, long n)
 	return m;
 }
 
-static void *allocate(const struct bench *b, size_t bytes)
+static size_t all_bytes(const struct job *job)
 {
-	void *p = malloc(bytes);
-
-	if (p == NULL)
-		bench_die(b, "rank %d: no memory for %zu bytes", b->rank, bytes);
-	memset(p, 0, bytes);
-	return p;
+	return (size_t)job->ops * job->stride;
 }
 
-static char *make_payloads(const struct bench *b, const struct job *job)
+/* Write the CPU's copy where the messages are, if that is another place. */
+static void put(const struct bench *b, const struct job *job)
 {
-	char *buf = allocate(b, (size_t)job->ops * job->stride);
+	if (job->cpu != job->buf)
+		bench_must(b, any_device_copy(job->buf, job->cpu, all_bytes(job)), "a copy");
+}
 
+static void make_payloads(const struct bench *b, struct job *job)
+{
+	job->buf = bench_alloc(b, b->buffer, all_bytes(job));
+	job->cpu =
+		b->buffer == BENCH_DEVICE ? bench_alloc(b, BENCH_PINNED, all_bytes(job)) : job->buf;
 	for (long k = 0; k < job->ops && b->rank == 0; k++)
-		bench_pattern(buf + (size_t)k * job->stride, b->max_bytes, 0, (uint64_t)k);
-	return buf;
+		bench_pattern(job->cpu + (size_t)k * job->stride, b->max_bytes, 0, (uint64_t)k);
+	put(b, job);
 }
 
 static void enqueue(struct bench *b, char *buf, long from, long to, size_t stride)
@@ -94,12 +98,14 @@ static void enqueue(struct bench *b, char *buf, long from, long to, size_t strid
 	}
 }
 
-static void verify(struct bench *b, const struct job *job, const char *buf)
+static void verify(struct bench *b, const struct job *job)
 {
 	long wrong = 0;
 
+	if (job->cpu != job->buf)
+		bench_must(b, any_device_copy(job->cpu, job->buf, all_bytes(job)), "a copy");
 	for (long k = 0; k < job->ops && b->rank == 1; k++) {
-		const char *p = buf + (size_t)k * job->stride;
+		const char *p = job->cpu + (size_t)k * job->stride;
 
 		if (bench_pattern_differs(p, b->max_bytes, 0, (uint64_t)k) < 0)
 			continue;
@@ -111,32 +117,34 @@ static void verify(struct bench *b, const struct job *job, const char *buf)
 }
 
 /* -x: operations that come and go before, so that the memory they need is there. */
-static void warm_up(struct bench *b, const struct job *job, char *buf)
+static void warm_up(struct bench *b, const struct job *job)
 {
 	long n = b->warm < job->ops ? b->warm : job->ops;
 
 	if (n <= 0)
 		return;
 	bench_gate_close(b);
-	enqueue(b, buf, 0, n, job->stride);
+	enqueue(b, job->buf, 0, n, job->stride);
 	bench_gate_open(b);
-	if (b->rank == 1)
-		memset(buf, 0, (size_t)job->ops * job->stride);
+	if (b->rank == 1) {
+		memset(job->cpu, 0, all_bytes(job));
+		put(b, job);
+	}
 }
 
-static void run(struct bench *b, struct job *job, char *buf)
+static void run(struct bench *b, struct job *job)
 {
 	b->mode_name = "st";
 	bench_deadline(b, DRAIN_SECONDS + (unsigned)(job->ops / 10000));
 	MPI_Barrier(MPI_COMM_WORLD);
-	warm_up(b, job, buf);
+	warm_up(b, job);
 	MPI_Barrier(MPI_COMM_WORLD);
 	bench_gate_close(b);
 	job->rss_before = resident_bytes(b);
 	for (long i = 0; i * job->block < job->ops; i++) {
 		double start = bench_now();
 
-		enqueue(b, buf, i * job->block, (i + 1) * job->block, job->stride);
+		enqueue(b, job->buf, i * job->block, (i + 1) * job->block, job->stride);
 		job->block_ns[i] = (bench_now() - start) * 1e9 / (double)job->block;
 		if (i % 100 == 0)
 			bench_out_progress(b, "%ld of %ld operations", i * job->block, job->ops);
@@ -182,7 +190,6 @@ int main(int argc, char **argv)
 	static struct bench b;
 	struct job job = {.block = BLOCK_OPS};
 	long ops;
-	char *buf;
 
 	bench_init(&b, &spec, argc, argv);
 	ops = b.iterations > 0 ? b.iterations : DEFAULT_OPS;
@@ -193,14 +200,15 @@ int main(int argc, char **argv)
 	job.stride = (b.max_bytes + 7) & ~(size_t)7;
 	if (job.stride == 0)
 		job.stride = 8;
-	job.block_ns = allocate(&b, (size_t)(job.ops / job.block) * sizeof(*job.block_ns));
-	buf = make_payloads(&b, &job);
+	job.block_ns = calloc((size_t)(job.ops / job.block), sizeof(*job.block_ns));
+	if (job.block_ns == NULL)
+		bench_die(&b, "no memory for the times of %ld blocks", job.ops / job.block);
+	make_payloads(&b, &job);
 	bench_open_stream(&b);
-	run(&b, &job, buf);
-	verify(&b, &job, buf);
+	run(&b, &job);
+	verify(&b, &job);
 	if (b.errors == 0)
 		report(&b, &job);
-	free(buf);
 	free(job.block_ns);
 	return bench_fini(&b);
 }

@@ -67,7 +67,7 @@ static void traffic(struct bench *b, const struct bench_slice *s)
 		if (b->rank == 1)
 			MPIX_Send_enqueue(b->sbuf, (int)s->bytes, MPI_BYTE, 0, TAG, b->comm);
 	}
-	bench_must(b, stmpi_host_stream_synchronize(b->host), "stmpi_host_stream_synchronize");
+	bench_synchronize(b);
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -77,18 +77,18 @@ static double measure_pending(struct bench *b, const struct bench_slice *s)
 	double share;
 
 	if (b->rank == 0) {
-		bench_spoil(b, s, 0);
+		bench_spoil_enqueue(b, s, 0);
 		MPIX_Recv_enqueue(b->rbuf, (int)s->bytes, MPI_BYTE, 1, TAG, b->comm,
 				  MPI_STATUS_IGNORE);
 	} else {
-		bench_fill(b, s, 0);
+		bench_fill_enqueue(b, s, 0);
 	}
 	share = measure(b, "pending");
 	if (b->rank == 1)
 		MPIX_Send_enqueue(b->sbuf, (int)s->bytes, MPI_BYTE, 0, TAG, b->comm);
-	bench_must(b, stmpi_host_stream_synchronize(b->host), "stmpi_host_stream_synchronize");
 	if (b->rank == 0)
-		bench_verify(b, s, 0);
+		bench_verify_enqueue(b, s, 0);
+	bench_synchronize(b);
 	return share;
 }
 
@@ -123,11 +123,13 @@ int main(int argc, char **argv)
 		.bytes = b.max_bytes,
 		.n = b.iterations > 0 ? b.iterations : TRAFFIC_DEFAULT,
 		.slots = 1,
+		.stride = b.max_bytes,
 		.is_check = 1,
 	};
 
 	bench_open_buffers(&b);
 	bench_open_stream(&b);
+	bench_make_hooks(&b, 2);
 	traffic(&b, &s);
 	if (b.modes & (1u << MODE_IDLE)) {
 		keys[n] = "idle_cpu_percent";

@@ -24,7 +24,7 @@ static double value(const struct bench_slice *s, double seconds)
 static const struct bench_spec spec = {
 	.name = "st_rate",
 	.title = "Message Rate Test (64 sends for each wait)",
-	.doc = "Measure how many messages per second pass on a host stream, and by what else "
+	.doc = "Measure how many messages per second pass on a stream, and by what else "
 	       "there is to compare them with.",
 	.unit = "msg/s",
 	.digits = 0,

@@ -17,6 +17,7 @@ static struct {
 	int (*init)(unsigned);
 	int (*retain)(void **ctx, int device);
 	int (*set_current)(void *ctx);
+	int (*device_name)(char *name, int bytes, int device);
 	int (*stream_create)(void **stream, unsigned flags);
 	int (*stream_destroy)(void *stream);
 	int (*launch)(void *stream, void (*fn)(void *arg), void *arg);
@@ -29,6 +30,7 @@ static struct {
 	int (*event_record)(void *event, void *stream);
 	int (*event_query)(void *event);
 	int (*event_synchronize)(void *event);
+	int (*event_elapsed)(float *ms, void *start, void *stop);
 	int (*wait_event)(void *stream, void *event, unsigned flags);
 	int (*host_register)(void *addr, size_t bytes, unsigned flags);
 	int (*alloc)(uint64_t *addr, size_t bytes);
@@ -51,6 +53,7 @@ static const struct {
 	{"cuInit", &cu.init},
 	{"cuDevicePrimaryCtxRetain", &cu.retain},
 	{"cuCtxSetCurrent", &cu.set_current},
+	{"cuDeviceGetName", &cu.device_name},
 	{"cuStreamCreate", &cu.stream_create},
 	{"cuStreamDestroy_v2", &cu.stream_destroy},
 	{"cuLaunchHostFunc", &cu.launch},
@@ -63,6 +66,7 @@ static const struct {
 	{"cuEventRecord", &cu.event_record},
 	{"cuEventQuery", &cu.event_query},
 	{"cuEventSynchronize", &cu.event_synchronize},
+	{"cuEventElapsedTime", &cu.event_elapsed},
 	{"cuStreamWaitEvent", &cu.wait_event},
 	{"cuMemHostRegister_v2", &cu.host_register},
 	{"cuMemAlloc_v2", &cu.alloc},
@@ -79,41 +83,62 @@ static const struct {
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int is_cuda;
+static int is_open, is_cuda;
 static void *context;
 
-static void load(void)
+const char *any_stream_open(int cuda)
 {
-	const char *kind = getenv("STMPI_TEST_STREAM");
+	static char why[256];
 	void *lib;
 
-	is_cuda = kind != NULL && strcmp(kind, "cuda") == 0;
-	if (!is_cuda)
-		return;
+	is_open = 1;
+	if (!cuda)
+		return NULL;
 	lib = dlopen("libcuda.so.1", RTLD_NOW);
 	if (lib == NULL) {
-		printf("SKIP: STMPI_TEST_STREAM=cuda: %s\n", dlerror());
-		exit(77);
+		snprintf(why, sizeof(why), "%s", dlerror());
+		return why;
 	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		void *fn = dlsym(lib, names[i].name);
 
 		if (fn == NULL) {
-			printf("SKIP: the CUDA driver has no %s\n", names[i].name);
-			exit(77);
+			snprintf(why, sizeof(why), "the CUDA driver has no %s", names[i].name);
+			return why;
 		}
 		memcpy(names[i].slot, &fn, sizeof(fn));
 	}
-	if (cu.init(0) != 0 || cu.retain(&context, 0) != 0) {
-		printf("SKIP: no CUDA device\n");
+	if (cu.init(0) != 0 || cu.retain(&context, 0) != 0)
+		return "no CUDA device";
+	is_cuda = 1;
+	return NULL;
+}
+
+/* Tests do not choose: the environment does. */
+static void open_once(void)
+{
+	const char *kind = getenv("STMPI_TEST_STREAM"), *why;
+
+	if (is_open)
+		return;
+	why = any_stream_open(kind != NULL && strcmp(kind, "cuda") == 0);
+	if (why != NULL) {
+		printf("SKIP: STMPI_TEST_STREAM=cuda: %s\n", why);
 		exit(77);
 	}
 }
 
 int any_stream_is_cuda(void)
 {
-	pthread_once(&once, load);
+	pthread_once(&once, open_once);
 	return is_cuda;
+}
+
+void any_device_name(char *name, size_t bytes)
+{
+	name[0] = '\0';
+	if (any_stream_is_cuda())
+		(void)cu.device_name(name, (int)bytes, 0);
 }
 
 /* As the runtime API does: a context is current in every thread that makes a call. */
@@ -206,7 +231,7 @@ int any_event_create(any_event_t *event)
 	int ret = enter();
 
 	if (is_cuda)
-		return ret != 0 ? ret : cu.event_create(event, 2 /* no timing */);
+		return ret != 0 ? ret : cu.event_create(event, 0);
 	ret = stmpi_host_event_create(&host);
 	if (ret == 0)
 		*event = host;
@@ -235,6 +260,18 @@ int any_event_synchronize(any_event_t event)
 {
 	(void)enter();
 	return is_cuda ? cu.event_synchronize(event) : stmpi_host_event_synchronize(event);
+}
+
+int any_event_elapsed_ns(any_event_t start, any_event_t stop, int64_t *ns)
+{
+	float ms = 0;
+	int ret = enter();
+
+	if (!is_cuda)
+		return stmpi_host_event_elapsed_ns(start, stop, ns);
+	ret = cu.event_elapsed(&ms, start, stop);
+	*ns = (int64_t)((double)ms * 1e6);
+	return ret;
 }
 
 int any_stream_wait_event(any_stream_t stream, any_event_t event)

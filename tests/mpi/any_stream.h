@@ -13,6 +13,9 @@
 typedef void *any_stream_t;
 typedef void *any_event_t;
 
+/* Choose, before any other call: 1 for CUDA streams. NULL, or why there are none. Without it the
+ * environment chooses, at the first call. */
+const char *any_stream_open(int cuda);
 /* 1: CUDA streams. */
 int any_stream_is_cuda(void);
 /* The info value of `type`. */
@@ -31,6 +34,7 @@ int any_event_destroy(any_event_t event);
 int any_event_record(any_event_t event, any_stream_t stream);
 int any_event_query(any_event_t event);
 int any_event_synchronize(any_event_t event);
+int any_event_elapsed_ns(any_event_t start, any_event_t stop, int64_t *ns);
 int any_stream_wait_event(any_stream_t stream, any_event_t event);
 
 /* CUDA only: memory that the CPU cannot touch, and copies that are over when they return. */
@@ -47,6 +51,8 @@ int any_device_free_async(void *addr, any_stream_t stream);
 /* From begin on, until end, the stream's work goes into a graph, which is thrown away. */
 int any_capture_begin(any_stream_t stream);
 int any_capture_end(any_stream_t stream);
+/* "" for host streams. */
+void any_device_name(char *name, size_t bytes);
 /* The calling thread's current context, as a number. */
 uint64_t any_context(void);
 
