@@ -341,7 +341,8 @@ static void look_for_others(void)
 
 /*
  * Adaptive: asleep 1 ms at a time while others drive or nothing is pending (10 ms after a quiet
- * second); when operations are pending and nobody drives, poll: spin, yield, then sleep up to 1 ms.
+ * second); when operations are pending and nobody drives, poll: share the core, then sleep up to
+ * 1 ms.
  */
 static void adaptive(void)
 {
@@ -360,7 +361,7 @@ static void adaptive(void)
 			polls = atomic_load_explicit(&E->polls, memory_order_relaxed);
 			if (events > 0)
 				stmpi_backoff_reset(&b);
-			else if (stmpi_backoff_pause(&b)) {
+			else if (stmpi_backoff_share(&b)) {
 				look_around();
 				/* The next sleep is twice as long. */
 				if (b.sleep_ns > DOORBELL_SLEEP_NS / 2 && awaits_doorbell())

@@ -22,6 +22,8 @@ struct stmpi_backoff {
  * all. */
 #define STMPI_BACKOFF_EAGER 300u
 #define STMPI_BACKOFF_SPINS 1000u
+/* Looks of a thread that polls for others, between two yields. */
+#define STMPI_BACKOFF_SHARED 4u
 
 /* Yield or sleep; the part of stmpi_backoff_pause that costs a system call. */
 void stmpi_backoff_slow(struct stmpi_backoff *b);
@@ -44,6 +46,19 @@ static inline int stmpi_backoff_pause(struct stmpi_backoff *b)
 	}
 	stmpi_backoff_slow(b);
 	return 1;
+}
+
+/*
+ * The same for a thread that polls for others, who may need this core before there is anything to
+ * be found: no spinning before it yields. Measured with two ranks, each with such a thread and a
+ * simulated device's, on two cores: half a round trip takes 8 us, and 90 us with the spin.
+ */
+static inline int stmpi_backoff_share(struct stmpi_backoff *b)
+{
+	if (stmpi_likely(++b->rounds % STMPI_BACKOFF_SHARED != 0))
+		return 0;
+	stmpi_backoff_slow(b);
+	return b->sleep_ns != 0 || b->rounds % STMPI_BACKOFF_SPINS == 0;
 }
 
 #endif

@@ -56,7 +56,7 @@ uint64_t random_next(uint64_t *state)
 void pause_turn(struct pause *p)
 {
 	p->turns++;
-	if (p->turns < 64)
+	if (p->turns < 16)
 		__builtin_ia32_pause();
 	else if (p->turns < 2000)
 		sched_yield();
@@ -99,10 +99,11 @@ bool point_is_done(struct point p)
 static void sleep_until_done(struct point p)
 {
 	pthread_mutex_lock(&p.queue->lock);
-	p.queue->waiters++;
-	while (!point_is_done(p))
+	while (!point_is_done(p)) {
+		if (p.seq < p.queue->wanted)
+			p.queue->wanted = p.seq;
 		pthread_cond_wait(&p.queue->has_done, &p.queue->lock);
-	p.queue->waiters--;
+	}
 	pthread_mutex_unlock(&p.queue->lock);
 }
 
@@ -135,11 +136,14 @@ static void delay(struct queue *q)
 
 static void finish(struct queue *q, uint64_t seq)
 {
-	/* seq_cst against waiters: a waiter counts itself under the lock before it looks. */
+	/* Under the lock, as the waiter's look: either sees the other. Who waits for more than this
+	 * sleeps on. */
 	pthread_mutex_lock(&q->lock);
 	atomic_store_explicit(&q->done, seq, memory_order_release); /* is_done */
-	if (q->waiters)
+	if (q->wanted <= seq) {
+		q->wanted = UINT64_MAX;
 		pthread_cond_broadcast(&q->has_done);
+	}
 	pthread_mutex_unlock(&q->lock);
 }
 
@@ -202,6 +206,7 @@ struct queue *queue_get(int device, unsigned index)
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->has_work, NULL);
 	pthread_cond_init(&q->has_done, NULL);
+	q->wanted = UINT64_MAX;
 	return q;
 }
 

@@ -136,7 +136,7 @@ struct queue {
 	struct op *head, *tail; /* lock */
 	uint64_t issued;	/* sim_lock */
 	atomic_uint_fast64_t done;
-	int waiters; /* lock */
+	uint64_t wanted; /* lock: the first seq that somebody sleeps for */
 	bool is_started;
 	uint64_t random; /* its thread */
 	pthread_t thread;
