@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run one benchmark under two settings in turns, and compare the medians.
 
-versus.py [--rounds N] [--mode MODE] NAME=VALUE[,NAME=VALUE...] NAME=VALUE[,...] -- COMMAND...
+versus.py [--rounds N] [--mode MODE] SETTING SETTING -- COMMAND...
 
-COMMAND prints --format json. Settings are environment variables. A round is one run of each, the
-first one first in even rounds. Prints a JSON object that check_goals.py reads.
+A SETTING is NAME=VALUE[,NAME=VALUE...], variables of the environment, or begins with '-': options,
+in one word, that go behind the command. COMMAND prints --format json. A round is one run of each,
+the first one first in even rounds. Prints a JSON object that check_goals.py reads.
 """
 import json
 import os
@@ -17,6 +18,15 @@ import sys
 def value(output, mode):
     run = json.loads(output)
     return run, run["rows"][0][mode] if "rows" in run else run["result"][mode]
+
+
+def run_once(setting, command):
+    env = dict(os.environ)
+    if setting.startswith("-"):
+        command = command + setting.split()
+    else:
+        env.update(s.split("=", 1) for s in setting.split(","))
+    return subprocess.run(command, env=env, stdout=subprocess.PIPE, timeout=300)
 
 
 def main():
@@ -32,8 +42,7 @@ def main():
     values = ([], [])
     for k in range(int(options["--rounds"])):
         for which in (0, 1) if k % 2 == 0 else (1, 0):
-            env = dict(os.environ, **dict(s.split("=", 1) for s in settings[which].split(",")))
-            done = subprocess.run(command, env=env, stdout=subprocess.PIPE, timeout=300)
+            done = run_once(settings[which], command)
             if done.returncode != 0:
                 print("versus.py: %s: exit code %d" % (settings[which], done.returncode), file=sys.stderr)
                 return 1
