@@ -244,7 +244,8 @@ struct stmpi_engine {
 
 	/* Any thread. */
 	_Atomic int is_up;
-	_Atomic uint32_t tick; /* 10 ms units since init; moved by whoever looks at the clock */
+	_Atomic uint32_t tick; /* 10 ms units since init; moved, only forwards, by whoever looks at
+				  the clock */
 	_Atomic uint32_t next_ctx;
 	struct stmpi_stream *_Atomic streams; /* list through next, newest first */
 	pthread_mutex_t mutex;		      /* contexts, stream reuse, flags; innermost lock */
@@ -262,6 +263,13 @@ struct stmpi_engine {
 };
 
 extern struct stmpi_engine stmpi_engine;
+
+/* Ticks from then to now; 0 when `then` is the later one: threads that look at the clock may be
+ * held up between their look and what they do with it. */
+static inline uint32_t stmpi_ticks_between(uint32_t then, uint32_t now)
+{
+	return (int32_t)(now - then) > 0 ? now - then : 0;
+}
 
 /* Does the stream tell us when it has written its doorbell, or must we look? */
 static inline int stmpi_stream_drives(const struct stmpi_stream *s)

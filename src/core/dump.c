@@ -50,7 +50,7 @@ static void dump_one(struct stmpi_op *op, void *arg)
 		(unsigned long long)op->bytes, comm->ctx, stream, states[state]);
 	if (state != STMPI_STATE_QUEUED)
 		fprintf(d->out, ", for %.2f s",
-			(double)(atomic_load(&E->tick) - op->started_tick) / 100);
+			(double)stmpi_ticks_between(op->started_tick, atomic_load(&E->tick)) / 100);
 	fputc('\n', d->out);
 }
 

@@ -201,7 +201,7 @@ static void watch_one(struct stmpi_op *op, void *arg)
 
 	if (state == STMPI_STATE_QUEUED || state == STMPI_STATE_DONE || stmpi_op_is_done(op))
 		return;
-	if (w->now - op->started_tick < E->watchdog_ticks)
+	if (stmpi_ticks_between(op->started_tick, w->now) < E->watchdog_ticks)
 		return;
 	if (w->expired++ == 0) {
 		stmpi_log(
@@ -213,20 +213,33 @@ static void watch_one(struct stmpi_op *op, void *arg)
 	(void)stmpi_proto_abandon(op, STMPI_ETIMEDOUT);
 }
 
-static void look_around(void)
+/* Move the rough clock on, and tell it. It has no partner: relaxed. */
+static uint32_t move_tick(void)
 {
 	uint32_t now = (uint32_t)((stmpi_clock_ns() - E->start_ns) / TICK_NS);
+	uint32_t tick = atomic_load_explicit(&E->tick, memory_order_relaxed);
+
+	while (stmpi_ticks_between(tick, now) > 0) {
+		if (atomic_compare_exchange_weak_explicit(
+			    &E->tick, &tick, now, memory_order_relaxed, memory_order_relaxed))
+			return now;
+	}
+	return tick;
+}
+
+static void look_around(void)
+{
+	uint32_t now = move_tick();
 	uint32_t asked = stmpi_dump_requests();
 	struct watch w = {now, 0};
 
-	atomic_store_explicit(&E->tick, now, memory_order_relaxed); /* a rough clock, no partner */
 	if (!stmpi_token_try())
 		return;
 	if (E->shm != NULL)
 		E->shm->ops->idle(E->shm);
 	if (E->ofi != NULL)
 		E->ofi->ops->idle(E->ofi);
-	if (now - E->look_tick >= LOOK_TICKS) {
+	if (stmpi_ticks_between(E->look_tick, now) >= LOOK_TICKS) {
 		E->look_tick = now;
 		stmpi_proc_look();
 	}
@@ -234,7 +247,7 @@ static void look_around(void)
 		E->dumps_asked = asked;
 		stmpi_engine_dump(stderr);
 	}
-	if (E->watchdog_ticks != 0 && now - E->watch_tick >= WATCH_TICKS) {
+	if (E->watchdog_ticks != 0 && stmpi_ticks_between(E->watch_tick, now) >= WATCH_TICKS) {
 		E->watch_tick = now;
 		stmpi_op_for_each(watch_one, &w);
 	}
@@ -261,7 +274,8 @@ int stmpi_engine_wait(int (*ready)(void *arg), void *arg)
 			/* Behind the watchdog's look at operations, which ends what waits for one.
 			 */
 			if (E->watchdog_ticks != 0 &&
-			    atomic_load_explicit(&E->tick, memory_order_relaxed) - begin >
+			    stmpi_ticks_between(
+				    begin, atomic_load_explicit(&E->tick, memory_order_relaxed)) >
 				    E->watchdog_ticks + 2 * WATCH_TICKS)
 				return stmpi_error_set(
 					STMPI_ETIMEDOUT, "ended by the watchdog after %lld s",

@@ -125,6 +125,37 @@ static void check(const unsigned char *buf, size_t bytes, unsigned int key)
 
 /* ---- bodies ---- */
 
+/*
+ * An operation that began after the watchdog had read the clock, and before it looked: it is not
+ * old. (The watchdog's thread was held up between the two; here the clock is set ahead for it.)
+ */
+static void begun_behind_the_watchdogs_back(void)
+{
+	struct timespec looks = {1, 100000000}; /* the watchdog looks twice a second */
+	unsigned char buf[8];
+	struct stmpi_op_args a = args_of(rank_ ? STMPI_OP_RECV : STMPI_OP_SEND, buf, 8, 1);
+	struct stmpi_result result;
+	struct stmpi_op *op;
+
+	if (rank_ == 0)
+		fill(buf, 8, 5);
+	else
+		atomic_fetch_add(&stmpi_engine.tick, 500);
+	if (rank_ == 0)
+		meet();
+	NEED(stmpi_op_start(&a, &op) == 0);
+	if (rank_ == 1) {
+		nanosleep(&looks, NULL);
+		NEED(!stmpi_op_is_done(op));
+		meet();
+	}
+	stmpi_op_wait(op);
+	stmpi_op_result(op, &result);
+	NEED(result.error == 0);
+	check(buf, 8, 5);
+	stmpi_op_free(op);
+}
+
 static const size_t sizes[] = {0, 1, 8, 32, 33, 40, 512, 4096, 8192, 8193, 65536, 1 << 20, 5000001};
 
 static void sizes_on_streams(void)
@@ -371,6 +402,7 @@ TWO(given_up, 1)
 TWO(null_operations, 1)
 TWO(many_pending, 1)
 TWO(begun_before_what_follows, 1)
+TWO(begun_behind_the_watchdogs_back, 0)
 
 /* The peer is killed while a receive and a send wait for it: both end with an error, nothing hangs.
  */
@@ -421,6 +453,7 @@ static void add_all(TCase *c)
 	tcase_add_test(c, test_null_operations);
 	tcase_add_test(c, test_many_pending);
 	tcase_add_test(c, test_begun_before_what_follows);
+	tcase_add_test(c, test_begun_behind_the_watchdogs_back);
 }
 
 int main(void)
