@@ -332,8 +332,11 @@ static void enqueued(any_stream_t host, MPI_Comm comm)
 {
 	MPI_Request requests[3];
 	MPI_Status statuses[3];
-	int in[2] = {-1, -1}, out[2] = {10 + rank, 20 + rank}, world = -1;
+	static int out[2]; /* nobody is told when the freed send has read it */
+	int in[2] = {-1, -1}, world = -1;
 
+	out[0] = 10 + rank;
+	out[1] = 20 + rank;
 	MPIX_Irecv_enqueue(&in[0], 1, MPI_INT, peer, 1, comm, &requests[0]);
 	MPIX_Isend_enqueue(&out[0], 1, MPI_INT, peer, 1, comm, &requests[1]);
 	MPI_Irecv(&world, 1, MPI_INT, peer, 1, MPI_COMM_WORLD, &requests[2]);
