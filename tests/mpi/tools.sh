@@ -13,6 +13,16 @@ for tool in stmpicc stmpicxx stmpirun; do
 	expect 0 '^Usage: ' tools/$tool --help
 	expect 0 "$version" tools/$tool --version
 done
+expect 0 '^Usage: ' tools/stmpinvcc --help
+expect 2 'no arguments' tools/stmpinvcc
+expect 1 'STMPI_NVCC=/none: no such program' env STMPI_NVCC=/none tools/stmpinvcc -c x.cu
+# Any program will do where nothing is compiled.
+export STMPI_NVCC=echo
+expect 0 "$version" tools/stmpinvcc --version
+expect 0 '^echo -ccbin [^ ]+ -I.* x.cu .*-lstmpi .*-lmpi' tools/stmpinvcc -show x.cu
+expect 0 '^-ccbin [^ ]+ -I.* -c x.cu$' tools/stmpinvcc -c x.cu
+expect 0 '^-I.* -ccbin clang -c x.cu$' tools/stmpinvcc -ccbin clang -c x.cu
+unset STMPI_NVCC
 expect 2 'no arguments' tools/stmpicc
 expect 0 'lstmpi' tools/stmpicc -show x.c
 expect 0 '^[^ ]+ -I[^ ]+ -c x.c$' tools/stmpicc -show -c x.c
