@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "entry.h"
@@ -17,6 +18,16 @@ static atomic_ulong counts[CALL_COUNT], counts_by_runtime[CALL_COUNT];
 static unsigned long contexts_made[DEVICES_MAX];
 atomic_ulong calls_host_functions, calls_kernels, calls_undefined;
 static atomic_ulong calls_missing;
+
+/* Calls by the names that threads have: who makes them, a program's thread or a library's own. */
+struct thread_calls {
+	char name[16];
+	atomic_ulong count;
+	struct thread_calls *next;
+};
+static struct thread_calls *threads; /* thread_lock */
+static pthread_mutex_t thread_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local struct thread_calls *my_thread;
 
 static struct cudasim_counter *runtime_counters;
 static pthread_mutex_t runtime_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -116,11 +127,40 @@ static CUresult injected(const char *base, const char *symbol, unsigned long nth
 	return CUDA_SUCCESS;
 }
 
+static struct thread_calls *find_thread(const char *name)
+{
+	struct thread_calls *t = threads;
+
+	while (t && strcmp(t->name, name) != 0)
+		t = t->next;
+	if (t)
+		return t;
+	t = sim_alloc(sizeof(*t));
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	t->next = threads;
+	return threads = t;
+}
+
+/* The name is asked for once: libraries name their threads as these begin. */
+static void count_thread(void)
+{
+	char name[16] = "";
+
+	if (!my_thread) {
+		prctl(PR_GET_NAME, name);
+		pthread_mutex_lock(&thread_lock);
+		my_thread = find_thread(name);
+		pthread_mutex_unlock(&thread_lock);
+	}
+	atomic_fetch_add_explicit(&my_thread->count, 1, memory_order_relaxed);
+}
+
 /* The nth is counted over all versions of a call. */
 static CUresult count_call(int call)
 {
 	unsigned long n = 0;
 
+	count_thread();
 	atomic_fetch_add_explicit(runtime_depth ? &counts_by_runtime[call] : &counts[call], 1,
 				  memory_order_relaxed);
 	if (sim_config.failure_count == 0)
@@ -325,6 +365,14 @@ static void write_counts(FILE *f)
 		comma = ",";
 	}
 	pthread_mutex_unlock(&runtime_lock);
+	fprintf(f, "\n  },\n  \"threads\": {");
+	comma = "";
+	pthread_mutex_lock(&thread_lock);
+	for (const struct thread_calls *t = threads; t; t = t->next) {
+		fprintf(f, "%s\n    \"%s\": %lu", comma, t->name, atomic_load(&t->count));
+		comma = ",";
+	}
+	pthread_mutex_unlock(&thread_lock);
 	fprintf(f, "\n  },\n  \"contexts\": [");
 	for (unsigned long i = 0; i < sim_config.devices; i++)
 		fprintf(f, "%s%lu", i ? ", " : "", contexts_made[i]);

@@ -42,6 +42,7 @@ expect 0 '^right$' "$run" --counts "$dir/counts.json" "$dir/plain"
 grep -q '"device": "simulated"' "$dir/counts.json" || fail "counts do not say what they are of"
 grep -q '"cudaMemcpyAsync": 2' "$dir/counts.json" || fail "no count of a runtime call: $(cat "$dir/counts.json")"
 grep -q '"cuMemAlloc_v2": 1' "$dir/counts.json" || fail "no count of a driver call"
+sed -n '/"threads"/,/}/p' "$dir/counts.json" | grep -q '"plain": [1-9]' || fail "no count of a thread's calls"
 if command -v python3 > /dev/null; then
 	python3 -m json.tool "$dir/counts.json" > /dev/null || fail "counts are not JSON"
 fi

@@ -128,6 +128,13 @@ static void open_once(void)
 	}
 }
 
+void *any_driver(const char *name)
+{
+	void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+
+	return lib != NULL ? dlsym(lib, name) : NULL;
+}
+
 int any_stream_is_cuda(void)
 {
 	pthread_once(&once, open_once);

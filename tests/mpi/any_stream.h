@@ -51,6 +51,8 @@ int any_device_free_async(void *addr, any_stream_t stream);
 /* From begin on, until end, the stream's work goes into a graph, which is thrown away. */
 int any_capture_begin(any_stream_t stream);
 int any_capture_end(any_stream_t stream);
+/* A call of the CUDA driver that this header lacks, by its symbol; NULL: there is none. */
+void *any_driver(const char *name);
 /* "" for host streams. */
 void any_device_name(char *name, size_t bytes);
 /* The calling thread's current context, as a number. */
