@@ -34,8 +34,9 @@ static const struct stmpi_param_desc table[STMPI_PARAM_COUNT] = {
 	[STMPI_PARAM_CUDA_WAIT] =
 		{"STMPI_CUDA_WAIT", CHOICE(cuda_waits), .fallback = "auto",
 		 .help = "how a CUDA stream waits for messages: its own memory operations (memop), "
-			 "a kernel (not in this version), host functions (hostfn); auto: the first "
-			 "that the device has"},
+			 "a kernel that polls (kernel), host functions (hostfn); auto: the first "
+			 "that "
+			 "the device has"},
 	[STMPI_PARAM_NET_BACKEND] =
 		{"STMPI_NET_BACKEND", CHOICE(net_backends), .fallback = "auto", .is_shared = 1,
 		 .help = "rail for all peers; auto: shm on the same node, ofi between nodes"},

@@ -205,6 +205,13 @@ ENTRY cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int valu
 	return handle_get(HANDLE_FUNCTION, hfunc) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* Nothing here is loaded late. */
+ENTRY cuFuncLoad(CUfunction function)
+{
+	ENTER(cuFuncLoad);
+	return handle_get(HANDLE_FUNCTION, function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
 /* Hints. */
 ENTRY cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {

@@ -107,22 +107,40 @@ static size_t size_in_ptx(const struct module *m, const char *name)
 
 /* ---- twins ---- */
 
+enum {
+	TWINS_MAX = 16
+};
+static void *libraries[TWINS_MAX];
+static unsigned library_count;
+
+/* CUDASIM_TWINS: paths with colons between them. */
+static void open_twins(void)
+{
+	char *list = sim_config.twins ? strdup(sim_config.twins) : NULL, *rest = NULL;
+
+	sim_config.twins = NULL;
+	if (!list)
+		return;
+	for (char *p = strtok_r(list, ":", &rest); p && library_count < TWINS_MAX;
+	     p = strtok_r(NULL, ":", &rest)) {
+		libraries[library_count] = dlopen(p, RTLD_NOW | RTLD_GLOBAL);
+		if (libraries[library_count])
+			library_count++;
+		else
+			sim_say("--twins %s: %s", p, dlerror());
+	}
+	free(list);
+}
+
 static void *find_symbol(const char *prefix, const char *name, const char *suffix)
 {
-	static void *library;
 	char symbol[512];
 	void *p = NULL;
 
-	if (sim_config.twins && !library) {
-		library = dlopen(sim_config.twins, RTLD_NOW | RTLD_GLOBAL);
-		if (!library) {
-			sim_say("--twins %s: %s", sim_config.twins, dlerror());
-			sim_config.twins = NULL;
-		}
-	}
+	open_twins();
 	snprintf(symbol, sizeof(symbol), "%s%s%s", prefix, name, suffix);
-	if (library)
-		p = dlsym(library, symbol);
+	for (unsigned i = 0; i < library_count && !p; i++)
+		p = dlsym(libraries[i], symbol);
 	return p ? p : dlsym(RTLD_DEFAULT, symbol);
 }
 

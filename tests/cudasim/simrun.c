@@ -28,7 +28,8 @@ static const char usage[] =
 	"none)\n"
 	"  --counts FILE      write the calls by name as JSON at the end; %p in FILE is the "
 	"process\n"
-	"  --twins LIB        library with the C twins of kernels (cudasim_twin.h)\n";
+	"  --twins LIB        library with the C twins of kernels (cudasim_twin.h); may be "
+	"repeated\n";
 
 static void die(const char *format, ...)
 {
@@ -108,20 +109,35 @@ static void fail(const char *text)
 	append("CUDASIM_FAIL", text, " ");
 }
 
-static void set_path(const char *option, const char *name, const char *text, int must_exist)
+/* Programs change their folder. The caller frees it. */
+static char *full_path(const char *text)
 {
 	char *path;
 
-	if (must_exist && access(text, R_OK) != 0)
-		die("--%s %s: %s", option, text, strerror(errno));
-	/* Programs change their folder. */
 	if (text[0] == '/')
 		path = strdup(text);
 	else if (asprintf(&path, "%s/%s", getcwd(NULL, 0), text) < 0)
 		path = NULL;
 	if (!path)
 		die("no memory");
-	set(name, path);
+	return path;
+}
+
+static void counts(const char *text)
+{
+	char *path = full_path(text);
+
+	set("CUDASIM_COUNTS", path);
+	free(path);
+}
+
+static void twins(const char *text)
+{
+	char *path = full_path(text);
+
+	if (access(path, R_OK) != 0)
+		die("--twins %s: %s", text, strerror(errno));
+	append("CUDASIM_TWINS", path, ":");
 	free(path);
 }
 
@@ -164,10 +180,10 @@ static void option(int c)
 		fail(optarg);
 		break;
 	case 'c':
-		set_path("counts", "CUDASIM_COUNTS", optarg, 0);
+		counts(optarg);
 		break;
 	case 't':
-		set_path("twins", "CUDASIM_TWINS", optarg, 1);
+		twins(optarg);
 		break;
 	case 'h':
 		fputs(usage, stdout);
@@ -177,20 +193,35 @@ static void option(int c)
 	}
 }
 
-static void prepend_library_path(void)
+/* The folder of the simulator's libraries, beside this program. The caller frees it. */
+static char *libraries(void)
 {
 	char self[4096], *path;
-	const char *old = getenv("LD_LIBRARY_PATH");
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (n < 0)
 		die("/proc/self/exe: %s", strerror(errno));
 	self[n] = '\0';
-	if (asprintf(&path, "%s/.libs%s%s", dirname(self), old && *old ? ":" : "", old ? old : "") <
-	    0)
+	if (asprintf(&path, "%s/.libs", dirname(self)) < 0)
 		die("no memory");
-	set("LD_LIBRARY_PATH", path);
-	free(path);
+	return path;
+}
+
+static void find_libraries(void)
+{
+	char *dir = libraries(), *text;
+	const char *old = getenv("LD_LIBRARY_PATH");
+
+	if (asprintf(&text, "%s%s%s", dir, old && *old ? ":" : "", old ? old : "") < 0)
+		die("no memory");
+	set("LD_LIBRARY_PATH", text);
+	free(text);
+	/* The kernels of the library for which all this was made. After the program's own. */
+	if (asprintf(&text, "%s/libtwins_stmpi.so", dir) < 0)
+		die("no memory");
+	twins(text);
+	free(text);
+	free(dir);
 }
 
 /* A program that is not itself built with the simulator's sanitizer needs its library first. */
@@ -220,7 +251,7 @@ int main(int argc, char **argv)
 		option(c);
 	if (optind == argc)
 		die("which program? --help shows the options");
-	prepend_library_path();
+	find_libraries();
 	preload_sanitizer();
 	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
 	set("CUDASIM_PID", pid);

@@ -280,28 +280,63 @@ START_TEST(memory_that_is_none_is_refused)
 }
 END_TEST
 
-START_TEST(how_waits_are_made)
+/* Attach with STMPI_CUDA_WAIT=way on a device that lacks something; the calls that would make waits
+ * fail, and the text says which one was tried. */
+static void ways(const char *way, const char *mask, const char *fail, int code, const char *part)
 {
 	struct stmpi_stream_port *port = NULL;
 	CUstream s;
 
-	OK(setenv("CUDASIM_MASK", "memops64", 1));
+	OK(setenv("CUDASIM_MASK", mask, 1));
+	OK(setenv("CUDASIM_FAIL", fail, 1));
+	OK(setenv("STMPI_CUDA_WAIT", way, 1));
+	stmpi_params_reload();
 	(void)begin();
 	s = stream_of(CU_STREAM_NON_BLOCKING);
-	port = port_of(s); /* by host functions */
-	ck_assert_int_eq(write_word(port, &words[0], 5), 0);
+	ck_assert_int_eq(ops->probe(why, sizeof(why)), 0);
+	if (code != 0) {
+		ck_assert_int_eq(ops->attach(&s, NULL, NULL, &port), code);
+	} else {
+		port = port_of(s);
+		ck_assert_int_lt(write_word(port, &words[0], 5), 0);
+	}
+	says(part);
+	if (code != 0)
+		return;
+	ck_assert_int_eq(write_word(port, &words[0], 5), 0); /* only the first call fails */
 	OK(cuStreamSynchronize(s));
 	ck_assert_uint_eq(words[0], 5);
-	OK(setenv("STMPI_CUDA_WAIT", "memop", 1));
-	stmpi_params_reload();
-	ck_assert_int_eq(ops->attach(&s, NULL, NULL, &port), -STMPI_ENODEV);
-	says("64-bit");
-	OK(setenv("STMPI_CUDA_WAIT", "kernel", 1));
-	stmpi_params_reload();
-	ck_assert_int_eq(ops->attach(&s, NULL, NULL, &port), -STMPI_ENODEV);
-	says("kernel");
+	ops->detach(port);
+}
+
+#define CALLS_FAIL "cuStreamWriteValue64:1 cuLaunchKernel:1 cuLaunchHostFunc:1"
+#define NO_KERNEL  "cuModuleLoadData:1:221 " CALLS_FAIL
+
+START_TEST(how_waits_are_made)
+{
+	static const struct {
+		const char *way, *mask, *fail;
+		int code;
+		const char *part;
+	} cases[] = {
+		{"auto", "", CALLS_FAIL, 0, "cuStreamBatchMemOp"},
+		{"memop", "", CALLS_FAIL, 0, "cuStreamBatchMemOp"},
+		{"kernel", "", CALLS_FAIL, 0, "cuLaunchKernel"},
+		{"hostfn", "", CALLS_FAIL, 0, "cuLaunchHostFunc"},
+		{"auto", "memops64", CALLS_FAIL, 0, "cuLaunchKernel"},
+		{"auto", "memops64", NO_KERNEL, 0, "cuLaunchHostFunc"},
+		{"auto", "", NO_KERNEL, 0, "cuStreamBatchMemOp"},
+		{"memop", "memops64", "", -STMPI_ENODEV, "64-bit"},
+		{"kernel", "", NO_KERNEL, -STMPI_ENODEV, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND"},
+		{"kernel", "", "cuModuleGetFunction:1", -STMPI_ENODEV, "cuModuleGetFunction"},
+		{"kernel", "", "cuFuncLoad:1", -STMPI_ENODEV, "kernel of this library"},
+	};
+
+	ck_assert_uint_lt((unsigned)_i, stmpi_array_len(cases));
+	ways(cases[_i].way, cases[_i].mask, cases[_i].fail, cases[_i].code, cases[_i].part);
 }
 END_TEST
+#define WAYS 11
 
 /* A context that registered memory has ended: the next stream registers it anew. */
 START_TEST(memory_is_mapped_again_after_its_context)
@@ -359,7 +394,7 @@ int main(int argc, char **argv)
 	TEST(c, kinds_of_memory);
 	TEST(c, moves_in_stream_order);
 	TEST(c, memory_that_is_none_is_refused);
-	TEST(c, how_waits_are_made);
+	tcase_add_loop_test(c, how_waits_are_made, 0, WAYS);
 	TEST(c, memory_is_mapped_again_after_its_context);
 	TEST(c, other_devices_stay_as_they_are);
 	suite_add_tcase(suite, c);

@@ -37,39 +37,78 @@ static int attribute(CUdevice_attribute attribute, CUdevice device)
 											 : 0;
 }
 
-/* Choose how waits are made, by what the device has and what STMPI_CUDA_WAIT says. */
-static int choose_wait(struct cuda_port *p, CUdevice device)
+static int has_memops(CUdevice device)
 {
-	int64_t wanted = stmpi_param_choice(STMPI_PARAM_CUDA_WAIT);
-	int has_memops =
-		attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device) &&
-		attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, device);
+	return attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device) &&
+	       attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, device);
+}
 
-	if (wanted == STMPI_CUDA_WAIT_KERNEL)
+/* The kernel uses our mapped memory by its own addresses. */
+static int get_kernel(struct cuda_port *p)
+{
+	if (!attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, p->device))
 		return stmpi_error_set(STMPI_ENODEV,
-				       "STMPI_CUDA_WAIT=kernel: this version has no such kernel");
-	if (wanted == STMPI_CUDA_WAIT_MEMOP && !has_memops)
-		return stmpi_error_set(STMPI_ENODEV, "STMPI_CUDA_WAIT=memop: the device has no "
-						     "64-bit stream memory operations");
-	p->by = wanted == STMPI_CUDA_WAIT_HOSTFN || !has_memops ? CUDA_BY_HOSTFN : CUDA_BY_MEMOP;
-	return 0;
+				       "the device does not use host memory by its own addresses");
+	return cuda_kernels_get(p->ctx, &p->words);
+}
+
+/* A kernel that waits is ended, and its context with it, where the driver limits their time. */
+static int may_kernels_wait(const struct cuda_port *p)
+{
+	return !attribute(CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT, p->device);
+}
+
+/* Waits by the kernel, which is loaded now: later it may wait for a wait of ours. */
+static int choose_kernel(struct cuda_port *p)
+{
+	char why[256];
+
+	if (get_kernel(p) == 0) {
+		p->by = CUDA_BY_KERNEL;
+		return 0;
+	}
+	snprintf(why, sizeof(why), "%s", stmpi_error_text());
+	return stmpi_error_set(STMPI_ENODEV, "STMPI_CUDA_WAIT=kernel: %s", why);
+}
+
+/* Choose how waits are made, by what the device has and what STMPI_CUDA_WAIT says. */
+static int choose_wait(struct cuda_port *p)
+{
+	int has = has_memops(p->device);
+
+	p->by = CUDA_BY_MEMOP;
+	switch (stmpi_param_choice(STMPI_PARAM_CUDA_WAIT)) {
+	case STMPI_CUDA_WAIT_KERNEL:
+		return choose_kernel(p);
+	case STMPI_CUDA_WAIT_HOSTFN:
+		p->by = CUDA_BY_HOSTFN;
+		return 0;
+	case STMPI_CUDA_WAIT_MEMOP:
+		return has ? 0
+			   : stmpi_error_set(STMPI_ENODEV,
+					     "STMPI_CUDA_WAIT=memop: the device has no "
+					     "64-bit stream memory operations");
+	default:
+		if (!has && (!may_kernels_wait(p) || choose_kernel(p) != 0))
+			p->by = CUDA_BY_HOSTFN;
+		return 0;
+	}
 }
 
 static int look_at_device(struct cuda_port *p)
 {
 	struct cuda_visit visit;
-	CUdevice device;
 	CUresult e;
 
 	e = cuda_enter(p->ctx, &visit);
 	if (e == CUDA_SUCCESS) {
-		e = cuda_call.cuCtxGetDevice(&device);
+		e = cuda_call.cuCtxGetDevice(&p->device);
 		cuda_leave(&visit);
 	}
 	if (e != CUDA_SUCCESS)
 		return cuda_error_set(e, p->name, "cuCtxGetDevice");
-	p->asks_driver = !attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device);
-	return choose_wait(p, device);
+	p->asks_driver = !attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, p->device);
+	return choose_wait(p);
 }
 
 static int capturing(const struct cuda_port *p)
@@ -150,6 +189,7 @@ static int map(struct stmpi_stream_port *port, void *addr, size_t bytes)
 
 static void fini(void)
 {
+	cuda_kernels_fini();
 	cuda_map_fini();
 }
 
@@ -224,6 +264,8 @@ static CUresult memops(struct cuda_port *p, const struct stmpi_memop *m, int n)
 
 	if (p->by == CUDA_BY_HOSTFN)
 		return cuda_hostfn_queue(p->stream, m, n);
+	if (p->by == CUDA_BY_KERNEL)
+		return cuda_kernels_words(p->words, p->stream, m, n);
 	if (n == 1 && m->kind == STMPI_MEMOP_WAIT)
 		return cuda_call.cuStreamWaitValue64(p->stream, addr, m->value,
 						     CU_STREAM_WAIT_VALUE_GEQ);
@@ -244,13 +286,13 @@ static CUresult memops(struct cuda_port *p, const struct stmpi_memop *m, int n)
 }
 
 /* How many entries, from m on, one call takes. */
-static int run_length(const struct stmpi_memop *m, int n)
+static int run_length(const struct cuda_port *p, const struct stmpi_memop *m, int n)
 {
-	int i = 1;
+	int most = p->by == CUDA_BY_KERNEL ? CUDA_WORDS_MAX : MEMOPS_MAX, i = 1;
 
 	if (m->kind == STMPI_MEMOP_MOVE)
 		return 1;
-	while (i < n && i < MEMOPS_MAX && m[i].kind != STMPI_MEMOP_MOVE)
+	while (i < n && i < most && m[i].kind != STMPI_MEMOP_MOVE)
 		i++;
 	return i;
 }
@@ -270,7 +312,7 @@ static CUresult queue_all(struct cuda_port *p, const struct stmpi_memop *m, int 
 	int length;
 
 	while (*done < n) {
-		length = run_length(m + *done, n - *done);
+		length = run_length(p, m + *done, n - *done);
 		e = queue(p, m + *done, length);
 		if (stmpi_unlikely(e != CUDA_SUCCESS))
 			break;
@@ -281,12 +323,15 @@ static CUresult queue_all(struct cuda_port *p, const struct stmpi_memop *m, int 
 
 static int queue_failed(const struct cuda_port *p, const struct stmpi_memop *m, CUresult error)
 {
+	static const char *const calls[] = {
+		[CUDA_BY_MEMOP] = "cuStreamBatchMemOp",
+		[CUDA_BY_KERNEL] = "cuLaunchKernel",
+		[CUDA_BY_HOSTFN] = "cuLaunchHostFunc",
+	};
 	char what[96];
 
 	if (m->kind != STMPI_MEMOP_MOVE)
-		return cuda_error_set(error, p->name,
-				      p->by == CUDA_BY_HOSTFN ? "cuLaunchHostFunc"
-							      : "cuStreamBatchMemOp");
+		return cuda_error_set(error, p->name, calls[p->by]);
 	snprintf(what, sizeof(what), "%s: buffer of %llu bytes, which the CPU cannot read", p->name,
 		 (unsigned long long)m->value);
 	return cuda_error_set(error, what, "cuMemcpyAsync");

@@ -40,11 +40,22 @@
 	  (CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags))               \
 	C(cuStreamBatchMemOp, 11070,                                                               \
 	  (CUstream stream, unsigned int n, CUstreamBatchMemOpParams *ops, unsigned int flags))    \
-	C(cuLaunchHostFunc, 10000, (CUstream stream, CUhostFn fn, void *arg))
+	C(cuLaunchHostFunc, 10000, (CUstream stream, CUhostFn fn, void *arg))                      \
+	C(cuModuleLoadData, 2000, (CUmodule * module, const void *image))                          \
+	C(cuModuleUnload, 2000, (CUmodule module))                                                 \
+	C(cuModuleGetFunction, 2000, (CUfunction * function, CUmodule module, const char *name))   \
+	C(cuLaunchKernel, 4000,                                                                    \
+	  (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,     \
+	   unsigned int block_x, unsigned int block_y, unsigned int block_z,                       \
+	   unsigned int shared_bytes, CUstream stream, void **arguments, void **extra))
+
+/* Calls that a driver may lack: then NULL. */
+#define CUDA_OPTIONAL_CALLS(C) C(cuFuncLoad, 12040, (CUfunction function))
 
 struct cuda_calls {
 #define CUDA_SLOT(name, version, arguments) CUresult(CUDAAPI *name) arguments;
 	CUDA_CALLS(CUDA_SLOT)
+	CUDA_OPTIONAL_CALLS(CUDA_SLOT)
 #undef CUDA_SLOT
 };
 
@@ -64,6 +75,7 @@ int cuda_error_set(CUresult error, const char *what, const char *call);
 /* How a port's waits and writes are made. */
 enum cuda_wait_by {
 	CUDA_BY_MEMOP,	/* the stream's own memory operations */
+	CUDA_BY_KERNEL, /* a kernel, which writes words and polls them */
 	CUDA_BY_HOSTFN, /* host functions, which set words and wait for them */
 };
 
@@ -71,6 +83,8 @@ struct cuda_port {
 	struct stmpi_stream_port port;
 	CUstream stream;
 	CUcontext ctx;
+	CUdevice device;
+	CUfunction words;  /* our kernel in ctx; NULL where it cannot be had */
 	char name[32];	   /* for texts */
 	int is_default;	   /* it means a stream of the current context, so that must be ours */
 	int is_per_thread; /* it means another stream in another thread */
@@ -81,6 +95,18 @@ struct cuda_port {
 
 /* hostfn.c: the entries as one host function. 0 or -STMPI_E. */
 CUresult cuda_hostfn_queue(CUstream stream, const struct stmpi_memop *ops, int n);
+
+/*
+ * kernels.c: our kernel, which writes words and waits for them, loaded once in each context. _get:
+ * 0, or -STMPI_ENODEV with the reason as text, and NULL. Cold; may wait for the device.
+ */
+int cuda_kernels_get(CUcontext ctx, CUfunction *words);
+void cuda_kernels_fini(void);
+
+/* Queue at most CUDA_WORDS_MAX entries; the stream's context is current. Warm. */
+CUresult cuda_kernels_words(CUfunction words, CUstream stream, const struct stmpi_memop *ops,
+			    int n);
+#define CUDA_WORDS_MAX 32
 
 /* map.c: host memory that the driver knows from us */
 int cuda_map(CUcontext ctx, void *addr, size_t bytes);

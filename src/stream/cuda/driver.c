@@ -57,6 +57,11 @@ static int fill(const struct finder *f)
 	memcpy(&cuda_call.name, &fn, sizeof(fn));
 	CUDA_CALLS(CUDA_FIND)
 #undef CUDA_FIND
+#define CUDA_FIND(name, version, arguments)                                                        \
+	fn = find(f, #name, version);                                                              \
+	memcpy(&cuda_call.name, &fn, sizeof(fn));
+	CUDA_OPTIONAL_CALLS(CUDA_FIND)
+#undef CUDA_FIND
 	return 0;
 }
 
