@@ -39,6 +39,8 @@ enum bench_buffer {
 	BENCH_MANAGED,
 	BENCH_DEVICE
 };
+#define BENCH_BUFFERS 4
+extern const char *const bench_buffer_names[BENCH_BUFFERS];
 
 /* What a mode needs before its first slice. */
 enum {

@@ -162,16 +162,13 @@ static void parse_stream(struct bench *b, const char *text, struct argp_state *s
 
 static void parse_buffer(struct bench *b, const char *text, struct argp_state *state)
 {
-	if (strcmp(text, "host") == 0)
-		b->buffer = BENCH_HOST;
-	else if (strcmp(text, "pinned") == 0)
-		b->buffer = BENCH_PINNED;
-	else if (strcmp(text, "managed") == 0)
-		b->buffer = BENCH_MANAGED;
-	else if (strcmp(text, "device") == 0)
-		b->buffer = BENCH_DEVICE;
-	else
+	unsigned i = 0;
+
+	while (i < BENCH_BUFFERS && strcmp(text, bench_buffer_names[i]) != 0)
+		i++;
+	if (i == BENCH_BUFFERS)
 		argp_error(state, "--buffer \"%s\": must be host, pinned, managed or device", text);
+	b->buffer = (enum bench_buffer)i;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -46,13 +46,6 @@ static const char *stream_name(const struct bench *b)
 	return b->is_cuda ? "cuda" : "host";
 }
 
-static const char *buffer_name(const struct bench *b)
-{
-	static const char *const names[] = {"host", "pinned", "managed", "device"};
-
-	return names[b->buffer];
-}
-
 static void json_head(const struct bench *b)
 {
 	printf("{\"benchmark\":\"%s\",\"mpi\":", b->spec->name);
@@ -63,14 +56,15 @@ static void json_head(const struct bench *b)
 	put_json_text(b->trigger);
 	printf(",\"stream\":\"%s\",\"device\":", stream_name(b));
 	put_json_text(b->device);
-	printf(",\"buffer\":\"%s\",\"ranks\":2,\"unit\":\"%s\",", buffer_name(b), b->spec->unit);
+	printf(",\"buffer\":\"%s\",\"ranks\":2,\"unit\":\"%s\",", bench_buffer_names[b->buffer],
+	       b->spec->unit);
 }
 
 static void table_head(const struct bench *b)
 {
 	printf("# stmpi %s %s\n", stmpi_version(), b->spec->title);
 	printf("# %s, provider %s, trigger %s, stream %s, buffer %s, 2 ranks\n", b->mpi_name,
-	       b->provider, b->trigger, stream_name(b), buffer_name(b));
+	       b->provider, b->trigger, stream_name(b), bench_buffer_names[b->buffer]);
 	if (b->is_cuda)
 		printf("# %s\n", b->device);
 }

@@ -23,6 +23,8 @@ struct bench_hook {
 	long k;
 };
 
+const char *const bench_buffer_names[BENCH_BUFFERS] = {"host", "pinned", "managed", "device"};
+
 void bench_choose_stream(struct bench *b)
 {
 	const char *why = any_stream_open(b->is_cuda);

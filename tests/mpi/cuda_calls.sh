@@ -12,13 +12,8 @@ fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export STMPI_TEST_STREAM=cuda
-failures=0
-
-fail()
-{
-	echo "FAIL: $*"
-	failures=$((failures + 1))
-}
+# shellcheck source=tests/expect.sh
+. "$(dirname "$0")/../expect.sh"
 
 # run KIND MESSAGES: the counts of rank 0 in KIND.MESSAGES.0, of rank 1 in KIND.MESSAGES.1
 run()

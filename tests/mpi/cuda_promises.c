@@ -55,18 +55,11 @@ static void find_calls(void)
 
 static MPI_Comm comm_of(void *stream)
 {
-	MPI_Info info;
-	MPIX_Stream s;
-	MPI_Comm comm;
+	struct kit k = {.host = stream};
 
-	MPI_Info_create(&info);
-	MPI_Info_set(info, "type", "cudaStream_t");
-	MPIX_Info_set_hex(info, "value", &stream, sizeof(stream));
-	KIT(MPIX_Stream_create(info, &s) == MPI_SUCCESS);
-	KIT(MPIX_Stream_comm_create(MPI_COMM_WORLD, s, &comm) == MPI_SUCCESS);
-	MPIX_Stream_free(&s);
-	MPI_Info_free(&info);
-	return comm;
+	kit_open_on(&k, MPI_COMM_WORLD);
+	MPIX_Stream_free(&k.stream);
+	return k.comm;
 }
 
 /* A message to the peer and one from it. */

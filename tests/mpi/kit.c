@@ -60,11 +60,10 @@ uint32_t kit_seed(void)
 	return (uint32_t)first_seed;
 }
 
-void kit_open(struct kit *k, MPI_Comm parent)
+void kit_open_on(struct kit *k, MPI_Comm parent)
 {
 	MPI_Info info;
 
-	KIT(any_stream_create(&k->host) == 0);
 	MPI_Info_create(&info);
 	MPI_Info_set(info, "type", any_stream_type());
 	KIT(MPIX_Info_set_hex(info, "value", &k->host, sizeof(k->host)) == MPI_SUCCESS);
@@ -72,6 +71,12 @@ void kit_open(struct kit *k, MPI_Comm parent)
 	MPI_Info_free(&info);
 	KIT(MPIX_Stream_comm_create(parent, k->stream, &k->comm) == MPI_SUCCESS);
 	MPI_Comm_set_errhandler(k->comm, MPI_ERRORS_RETURN);
+}
+
+void kit_open(struct kit *k, MPI_Comm parent)
+{
+	KIT(any_stream_create(&k->host) == 0);
+	kit_open_on(k, parent);
 }
 
 void kit_close(struct kit *k)

@@ -56,6 +56,8 @@ _Noreturn void kit_fail(const char *file, int line, const char *what);
 /* Make a host stream and a stream communicator over parent, which has errors returned; and free
  * them. */
 void kit_open(struct kit *k, MPI_Comm parent);
+/* The same with the stream that k->host names already. */
+void kit_open_on(struct kit *k, MPI_Comm parent);
 void kit_close(struct kit *k);
 
 /* Run body with the stream, then as control; the control must have found violations on some rank.

@@ -22,8 +22,7 @@ struct record {
 	CUcontext ctx;
 	CUmodule module; /* NULL: it could not be loaded */
 	CUfunction words;
-	int error;
-	char text[256];
+	char text[256]; /* why there is none; "" when there is, or when nothing was tried */
 };
 _Static_assert(sizeof(struct record) <= RECORD_BYTES, "a record is one page");
 
@@ -55,13 +54,11 @@ static void load(struct record *r)
 		if (e != CUDA_SUCCESS)
 			(void)cuda_call.cuModuleUnload(r->module);
 	}
-	if (e == CUDA_SUCCESS) {
-		r->error = 0;
+	r->text[0] = '\0';
+	if (e == CUDA_SUCCESS)
 		return;
-	}
 	r->module = NULL;
 	r->words = NULL;
-	r->error = STMPI_ENODEV;
 	(void)cuda_error_set(e, "kernel of this library", call);
 	snprintf(r->text, sizeof(r->text), "%s", stmpi_error_text());
 	stmpi_log(STMPI_LOG_INFO, "%s", r->text);
@@ -100,11 +97,11 @@ int cuda_kernels_get(CUcontext ctx, CUfunction *words)
 		ret = stmpi_error_set(STMPI_ENOMEM, "no memory for a context's kernels");
 	} else {
 		e = cuda_call.cuMemHostRegister(r, RECORD_BYTES, CU_MEMHOSTREGISTER_PORTABLE);
-		if (e == CUDA_SUCCESS || (r->module == NULL && r->error == 0))
+		if (e == CUDA_SUCCESS || (r->module == NULL && r->text[0] == '\0'))
 			load(r);
 		*words = r->words;
-		if (r->error != 0)
-			ret = stmpi_error_set(r->error, "%s", r->text);
+		if (r->words == NULL)
+			ret = stmpi_error_set(STMPI_ENODEV, "%s", r->text);
 	}
 	pthread_mutex_unlock(&mutex);
 	cuda_leave(&visit);
